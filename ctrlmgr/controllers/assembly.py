@@ -29,7 +29,7 @@ def assemble(
 
     The controller writes as the descriptor's user. If `reads_own_writes` is set, the reconcile of a key waits until the
     caches contain the writes of the key's previous reconcile. `ControllerContext.client` documents the argument
-    `canonical`, and `Controller` the other arguments.
+    `canonical`. `Controller` documents the other arguments.
     """
     informers = context.informers
     return Controller(

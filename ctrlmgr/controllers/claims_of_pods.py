@@ -47,7 +47,7 @@ class ClaimName(msgspec.Struct, frozen=True):
 
 
 def claims_of(pod: Object) -> Iterator[ClaimName]:
-    """Yield the claims of a pod's volumes; a pod without claims is not decoded."""
+    """Yield the claims of a pod's volumes; if the pod has no claims, it is not decoded."""
     if not any(map(pod.mentions, _SOURCES)):
         return
     for volume in pod.view(_Pod).spec.volumes or ():

@@ -1,7 +1,7 @@
 """Gauges whose values are computed from a controller's caches when Prometheus scrapes them.
 
-Guarantees: a gauge keeps no controller alive, and a controller that no longer exists has no series. The values of
-several controllers are added up.
+Guarantees: a gauge holds only weak references to controllers. When a controller no longer exists, its series end. The
+values of several controllers are added up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import REGISTRY, Collector, CollectorRegistry
 
 Values = Callable[[], Mapping[tuple[str, ...], int]]
-"""A method that returns the values of a gauge by the values of its labels."""
+"""A method that returns the values of a gauge; the key of each value is the tuple of its label values."""
 
 
 class CollectedGauge(Collector):
@@ -23,19 +23,19 @@ class CollectedGauge(Collector):
     def __init__(
         self, name: str, text: str, labels: Sequence[str], *, registry: CollectorRegistry | None = REGISTRY
     ) -> None:
-        """Create the gauge `name` with the help text `text`, and add it to `registry`, unless that is None."""
+        """Create the gauge `name` with the help text `text`; add it to `registry` if `registry` is not None."""
         self._name, self._text, self._labels = name, text, labels
         self._sources: list[WeakMethod[Values]] = []
         if registry is not None:
             registry.register(self)
 
     def add(self, values: Values) -> None:
-        """Add the method of an object; the series end when the object no longer exists."""
+        """Add the method of an object; when the object no longer exists, its series end."""
         living = [each for each in self._sources if each() is not None]
         self._sources = [*living, WeakMethod(values)]
 
     def describe(self) -> Iterable[Metric]:
-        """Return the gauge without values, so that its registration computes no values."""
+        """Return the gauge without values, so that registering the gauge computes no values."""
         return [GaugeMetricFamily(self._name, self._text, labels=self._labels)]
 
     def collect(self) -> Iterable[Metric]:
@@ -46,7 +46,7 @@ class CollectedGauge(Collector):
         return [family]
 
     def read(self) -> Mapping[tuple[str, ...], int]:
-        """Return the values by the values of the labels."""
+        """Return the values of the gauge, keyed by their label values."""
         total: Counter[tuple[str, ...]] = Counter()
         for source in self._sources:
             if (values := source()) is not None:

@@ -1,9 +1,9 @@
 """Notifies controllers that handle every kind when CustomResourceDefinitions are established or deleted.
 
-Guarantees: a controller is notified on the informers' thread, when a CustomResourceDefinition is established and before
-its instances are in their cache. Therefore handlers that the controller adds when it is notified receive every
-instance. The cache of the instances is complete at the revision at which the CustomResourceDefinition was established,
-and follows the log from that revision.
+Guarantees: a controller is notified on the informers' thread. The notification of an established
+CustomResourceDefinition precedes the addition of its instances to the cache. Therefore handlers that the controller
+adds when it is notified receive every instance. The cache of the instances is complete at the revision at which the
+CustomResourceDefinition was established, and follows the log from that revision.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Follower(Protocol):
 
 
 def follow_definitions(informers: Informers, follower: Follower) -> None:
-    """Notify `follower` of CustomResourceDefinitions from the first sync on.
+    """Notify `follower` of CustomResourceDefinitions, beginning with the first sync of the informers.
 
-    The caller must do this before that sync.
+    The caller must call the function before the first sync.
     """
 
     def on_change(change: Change) -> None:

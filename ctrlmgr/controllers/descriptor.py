@@ -1,11 +1,11 @@
 """Controller descriptors: each controller's package declares its name, options, kinds and builder.
 
 The command `serve` builds controllers from their descriptors. The command line and the settings read the options from
-the descriptors, a replay reads from them which recorded writes belong to controllers, and `docs/` lists the
+the descriptors. A replay uses the descriptors to find the recorded writes of controllers. The pages in `docs/` list the
 descriptors. To add a controller, add its package and one line in `registry`.
 
-Every command imports all descriptors, so the packages of controllers import no large modules. `builder` names the
-function that builds the controller, like an entry point, and only the method `build` imports that function.
+Every command imports all descriptors, so the packages of controllers import no large modules. The field `builder`
+contains the name of the function that builds the controller. Only the method `build` imports that function.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ControllerContext(Protocol):
 
     @property
     def informers(self) -> Informers:
-        """The informers. A controller requests its informers while it is built; they sync afterwards."""
+        """The informers. A controller requests its informers while it is built; the informers sync afterwards."""
 
     @property
     def event_log(self) -> EventLog:
@@ -97,8 +97,8 @@ class ControllerContext(Protocol):
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return a client that writes as the user of the controller.
 
-        If `canonical` is set, the caller guarantees that the objects it writes are in their final form: see
-        `engine.verbs.canonical_writes`.
+        If `canonical` is set, the caller guarantees that it writes objects in their final form, which
+        `engine.verbs.canonical_writes` defines.
         """
 
     def apiserver_client(self) -> EngineClient:
@@ -132,25 +132,29 @@ class ControllerDescriptor(Generic[O]):
     """The declaration of one controller.
 
     The fields `name` and `aliases` contain the controller's names in kube-controller-manager. `--controllers` also
-    accepts each alias, and each former name of the controller in ctrlmgr. The field `component` names the source of the
-    controller's Events, and `account` its ServiceAccount in kube-system; the default of both is `name`.
+    accepts each alias, and each former name of the controller in ctrlmgr. The field `component` contains the source of
+    the controller's Events. The field `account` contains the name of its ServiceAccount in kube-system. The default of
+    both fields is `name`.
     """
 
     name: str
     does: str
     """A phrase that says what the controller does, for tables in the documentation."""
     builder: str
-    """The builder, as `package.module:function`; the function is called with a `ControllerContext` and the options
-    before the informers sync.
+    """The name of the function that builds the controller, in the format `package.module:function`. The function gets a
+    `ControllerContext` and the options, before the informers sync.
     """
     options: type[O]
-    """The class of the options: a frozen dataclass whose fields are settings in `[controllers]`, or `NoOptions`."""
+    """The class of the options: `NoOptions`, or a frozen dataclass whose fields are settings in the section
+    `[controllers]`.
+    """
     aliases: tuple[str, ...] = ()
     former_names: tuple[str, ...] = ()
     component: str = ""
     account: str = ""
     acts_as: str = ""
-    """The user as which the controller acts instead of a ServiceAccount: kube-controller-manager, or another component.
+    """The user as which the controller acts instead of its ServiceAccount: kube-controller-manager, or another
+    component.
     """
     rules: tuple[PolicyRule, ...] = ()
     """The permissions of a controller that does not exist in Kubernetes; other controllers have Kubernetes' roles."""
@@ -163,7 +167,8 @@ class ControllerDescriptor(Generic[O]):
     feature_gates: tuple[str, ...] = ()
     """The feature gates without which the controller does not run; all gates must be on."""
     starts_first: bool = False
-    """Whether the controller starts before the other controllers, because the others need the objects that it creates.
+    """Whether the controller starts before the other controllers, because the other controllers need the objects that
+    this controller creates.
     """
     debug_pages: tuple[str, ...] = ()
     """The names of the controller's debug pages below `/debug/controllers/NAME`; its reconciler is a `Debuggable`."""
@@ -172,8 +177,8 @@ class ControllerDescriptor(Generic[O]):
     replayed_kinds: tuple[OwnedKind, ...] = ()
     """The kinds whose objects a replay compares one by one."""
     shared_kinds: tuple[Resource, ...] = ()
-    """The kinds that other clients write, too; for objects of these kinds, a replay determines the author of each
-    change.
+    """The kinds that other clients also write. For each change of an object of these kinds, a replay determines whether
+    the controller wrote the change.
     """
 
     def build(self, context: ControllerContext, options: O) -> Controller:
@@ -199,7 +204,7 @@ class ControllerDescriptor(Generic[O]):
 
     @property
     def as_user(self) -> User:
-        """The user as which the controller acts: its ServiceAccount, or its own component."""
+        """The user as which the controller acts: its ServiceAccount, or the user in `acts_as`."""
         if self.acts_as:
             return User(self.acts_as, "", (AUTHENTICATED,))
         return ServiceAccountName(NAMESPACE, self.service_account).user

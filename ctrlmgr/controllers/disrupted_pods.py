@@ -1,4 +1,4 @@
-"""Deletes pods that a controller evicts because of a taint, and sets their condition DisruptionTarget before."""
+"""Evicts pods because of a taint: sets the condition DisruptionTarget of the pod, and deletes the pod."""
 
 from __future__ import annotations
 

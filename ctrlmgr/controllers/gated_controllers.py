@@ -45,5 +45,5 @@ def _served_by_default() -> frozenset[Resource]:
 
 
 def with_gates_on(descriptors: Iterable[ControllerDescriptor[Any]]) -> Iterator[ControllerDescriptor[Any]]:
-    """Yield the controllers all of whose feature gates are on."""
+    """Yield the controllers whose feature gates are all on."""
     return (each for each in descriptors if all(map(is_on, each.feature_gates)))

@@ -1,8 +1,8 @@
 """Computes Kubernetes' order of ports and subsets, which are sorted by a hash of their Go representation.
 
-`pkg/api/v1/endpoints/util.go` sorts by a hash of `dump.ForHash`, which in 1.36 is the 128-bit FNV-1a (it was MD5, until
-FIPS forbade that: kubernetes/kubernetes#129652). The hashed string is go-spew's `%#v`, with sorted keys, and without
-methods and pointer addresses. For ports and subsets, the hashed string is:
+`pkg/api/v1/endpoints/util.go` sorts by a hash of `dump.ForHash`, which in 1.36 is the 128-bit FNV-1a. (Earlier versions
+used MD5, which FIPS forbids: kubernetes/kubernetes#129652.) The hashed string is go-spew's `%#v`. Keys are sorted;
+methods and pointer addresses are left out. For ports and subsets, the hashed string is:
 
     a struct                  (v1.EndpointPort){Name:(string)http Port:(int32)80 …}
     an element of a slice     {Name:(string)http …}             its type is written before the slice
@@ -10,7 +10,8 @@ methods and pointer addresses. For ports and subsets, the hashed string is:
     a pointer                 (*string)text                      nil: (*string)<nil>
 
 Guarantee: `port_order` and `subset_order` sort exactly as kube-controller-manager 1.36 does; tests with recordings
-check this. The hash is slow, so callers compute it only for two or more elements.
+check this. The computation of the hash is slow, so callers compute hashes only if there are two or more elements to
+sort.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ class AccessCheck(Protocol):
 
 
 class Identity(NamedTuple):
-    """The keys with which this process signs tokens and certificates, and the authorizer for signing requests."""
+    """The keys with which this process signs tokens and certificates, and the AccessCheck for signing requests."""
 
     token_key: Callable[[], PrivateKey]
-    """Returns the key that signs tokens which are stored in Secrets; raises `SettingsError` if it is unusable."""
+    """Returns the key that signs the tokens in Secrets; raises `SettingsError` if the key is unusable."""
     authority: Path
     """The certificate file of this server's certificate authority."""
     authority_key: Path
@@ -37,4 +37,4 @@ class IdentityContext(ControllerContext, Protocol):
 
     @property
     def identity(self) -> Identity:
-        """The signing keys of this process, and the authorizer for signing requests."""
+        """The signing keys of this process, and the AccessCheck for signing requests."""

@@ -7,11 +7,11 @@ cached objects instead, so workers do not wait.
 
 Guarantees:
 - The function `lay_over` replaces each cached object with the controller's newer write. The result of `lay_over` lacks
-  later writes of other clients. If another client has written later, the controller's next write conflicts; when it is
-  retried, the cache contains the other client's writes.
-- A write is kept until the cache has caught up, which the methods `lay_over` and `is_own` detect.
-- A controller need not reconcile for its own writes, nor for older changes, because the controller knew these changes
-  when it made its own write. `is_own` returns True for a controller's own writes and for older changes.
+  later writes of other clients. If another client has written later, the controller's next write fails with a conflict.
+  When the reconcile is retried, the cache contains the other client's writes.
+- Each write is kept until the cache contains it. The methods `lay_over` and `is_own` detect this.
+- A controller need not reconcile after its own writes or after older changes, because it knew the older changes when it
+  made its own write. `is_own` returns True for a controller's own writes and for older changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ctrlmgr.informer import Change
 
 @dataclass(slots=True)
 class _Writes:
-    """The writes that the cache may lack, by the key of the object.
+    """The writes that the cache may lack, keyed by the key of the object.
 
     `deleted` contains the last states of deleted objects.
     """
@@ -52,8 +52,8 @@ class _Writes:
                 cached[key] = obj
         for key, obj in [*self.deleted.items()]:
             there = cached.get(key)
-            # The cached object has the same uid and is newer: finalizers keep it, because it was only marked for
-            # deletion.
+            # If the cached object has the same uid and is newer, it stays: finalizers keep the object, which is only
+            # marked for deletion.
             if there is not None and there.uid == obj.uid and there.revision <= obj.revision:
                 del cached[key]
             elif obj.revision <= seen:
@@ -75,14 +75,14 @@ class _Writes:
 
 
 class OwnWrites:
-    """The recent writes of one controller, by the owner: the reconciled object, such as a Service.
+    """The recent writes of one controller, grouped by the reconciled object (the owner), such as a Service.
 
     An instance is thread-safe, but two threads must not write for the same owner at the same time. The workers of a
-    controller never write for the same owner at the same time.
+    controller comply with this rule.
     """
 
     def __init__(self) -> None:
-        """Start without writes."""
+        """Create an instance without writes."""
         self._lock = threading.Lock()
         self._writes: dict[Key, _Writes] = {}
 
@@ -105,7 +105,7 @@ class OwnWrites:
     def is_own(self, owner: Key, change: Change) -> bool:
         """Return whether a change is one of the kept writes, or is older than a kept write.
 
-        If the change is a kept write, this write is no longer kept.
+        If the change is a kept write, remove this write.
         """
         if owner not in self._writes:
             return False

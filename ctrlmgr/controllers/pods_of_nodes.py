@@ -1,4 +1,4 @@
-"""Indexes pods by node; the controllers of nodes share the index."""
+"""Indexes pods by node; several controllers of nodes share the index."""
 
 from __future__ import annotations
 

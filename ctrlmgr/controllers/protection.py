@@ -1,8 +1,8 @@
 """Protects claims and volumes with a finalizer from deletion while they are in use.
 
-Guarantees, as in Kubernetes (`pkg/util/slice`, `pkg/controller/volume/protectionutil`): an object that is not being
-deleted gets the finalizer if it lacks it. The finalizer of an object that is being deleted is removed when the object
-is no longer used.
+Guarantees, as in Kubernetes (`pkg/util/slice`, `pkg/controller/volume/protectionutil`): if an object is not being
+deleted and lacks the finalizer, the finalizer is added. If an object is being deleted and is no longer used, its
+finalizer is removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctrlmgr.informer import Change, Lister
 
 
 def is_concerned(obj: Object, finalizer: str) -> bool:
-    """Return whether the finalizer of an object may have to be added or removed."""
+    """Return whether an object's finalizer may have to be added or removed."""
     return obj.is_terminating == (finalizer in (obj.metadata.finalizers or ()))
 
 

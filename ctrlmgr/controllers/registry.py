@@ -1,6 +1,6 @@
 """The registry of all controllers, with one line for each controller.
 
-An import of this module declares the controllers' options as settings, but does not load any controller.
+The import of this module declares the controllers' options as settings, but does not load the code of any controller.
 """
 
 from __future__ import annotations
@@ -127,14 +127,14 @@ ALL: list[ControllerDescriptor[Any]] = [
     volumeattributesclass_protection.DESCRIPTOR,
     podgroup_protection.DESCRIPTOR,
 ]
-"""The controllers in the order in which they start, after the controllers with `starts_first`."""
+"""The controllers in the order in which they start; controllers with `starts_first` start before these."""
 
 ELSEWHERE: Mapping[str, str] = {
     "service-lb-controller": "service",
     "node-route-controller": "route",
     "cloud-node-lifecycle-controller": "cloud-node-lifecycle",
 }
-"""Names and aliases of controllers that need a cloud; these names are valid but skipped, as in kube-controller-manager.
+"""Names and aliases of controllers that need a cloud. These names are valid but ignored, as in kube-controller-manager.
 """
 
 ABSENT: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""Decides whether the version that an APIService names is available.
+"""Decides whether the group version of an APIService is available.
 
 Source: kube-aggregator `pkg/controllers/status/remote/remote_available_controller.go` and
 `pkg/apis/apiregistration/v1/helper`.
@@ -28,7 +28,7 @@ class Availability(NamedTuple):
 
     @property
     def is_true(self) -> bool:
-        """Whether the version that the APIService names is available."""
+        """Whether the group version of the APIService is available."""
         return self.status == "True"
 
 
@@ -124,7 +124,7 @@ def is_available(service: Object) -> bool:
 def with_availability(service: Object, found: Availability, now: str) -> Object | None:
     """Return an APIService with the condition `found`; None if the APIService already has the condition.
 
-    `now` becomes the time of a transition of the condition.
+    If the condition's status changes, `now` becomes the transition time.
     """
     fields = service.to_dict()
     conditions: Sequence[Mapping[str, Any]] = (fields.get("status") or {}).get("conditions") or ()

@@ -48,8 +48,8 @@ log = structlog.get_logger(__name__)
 NAME: Final = "apiservice-availability-controller"
 WORKERS: Final = 5
 ATTEMPTS: Final = 5
-"""The number of requests in one check of a server. In a check, the endpoint of each request is chosen independently;
-one successful request is enough.
+"""The number of requests in one check of a server. Each request chooses its endpoint independently. A check succeeds if
+one of its requests succeeds.
 """
 TIMEOUT: Final = 5.0
 """The timeout of one request, in seconds."""
@@ -59,7 +59,7 @@ _SHORTEST, _LONGEST = 0.005, 30.0
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 _OF_SERVICE: Final = "service"
 _USER: Final = {"X-Remote-User": "system:kube-aggregator", "X-Remote-Group": "system:masters"}
-"""The user that the discovery requests name; this user may read discovery on every server (`SetAuthProxyHeaders`)."""
+"""The user in whose name discovery requests are sent; it may read discovery on every server (`SetAuthProxyHeaders`)."""
 
 UNAVAILABLE: Final = Gauge(
     "aggregator_unavailable_apiservice",

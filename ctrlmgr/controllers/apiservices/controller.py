@@ -100,7 +100,10 @@ def _served(definition: Object) -> Iterable[str]:
 
 
 def _concerned(change: Change) -> Iterable[Key]:
-    """Return the keys of the APIServices of all versions of a CustomResourceDefinition, before and after a change."""
+    """Return the keys of the APIServices that belong to a changed CustomResourceDefinition.
+
+    The result contains the versions before and after the change.
+    """
     names: dict[str, None] = {}
     for definition in (change.old, change.new):
         if definition is not None:

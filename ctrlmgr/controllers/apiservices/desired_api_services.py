@@ -61,7 +61,10 @@ _VERSION_PRIORITY: Final = 15
 
 
 class Mode(Enum):
-    """The rule when an APIService is corrected; the value of a member is the value of the APIService's label."""
+    """Determines when an APIService is corrected.
+
+    The value of each member is the value of a label of the APIService.
+    """
 
     ON_START = "onstart"
     """The APIService is corrected once after a process starts; later changes by users are kept."""
@@ -81,7 +84,7 @@ class DesiredAPIService(NamedTuple):
 
 
 def builtin(groups: Iterable[Group]) -> Mapping[str, DesiredAPIService]:
-    """Return the desired APIServices of those built-in groups that have a priority, by the name of the APIService."""
+    """Return the desired APIServices of the built-in groups that have a priority, keyed by the APIService's name."""
     return {
         name_of(group.name, version): DesiredAPIService(
             _spec(group.name, version, *_priorities(group.name, version)), Mode.ON_START
@@ -99,7 +102,7 @@ def custom(name: str) -> DesiredAPIService:
 
 
 def name_of(group: str, version: str) -> str:
-    """Return the name of an APIService: `v1.apps`, and `v1.` for the core group."""
+    """Return the name of an APIService, such as `v1.apps`; the core group's APIService is named `v1.`."""
     return f"{version}.{group}"
 
 

@@ -1,4 +1,4 @@
-"""Reports whether all APIServices that this server registers at its start are available, as a check of `/readyz`.
+"""The check of `/readyz` that requires the APIServices which this server registers at its start to be available.
 
 Source: kubernetes `pkg/controlplane/apiserver/aggregator.go` (`makeAPIServiceAvailableHealthCheck`).
 """

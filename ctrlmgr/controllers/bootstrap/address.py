@@ -2,8 +2,8 @@
 
 Guarantees: the address is never loopback, link-local or unspecified, because the API does not allow such addresses in
 Endpoints. The chosen address always has the Service's IP family. If the server's address is not suitable, the address
-of the default route is used, as in kube-apiserver when it listens on loopback or on all addresses (apimachinery
-`ResolveBindAddress`).
+of the default route is used. The API server of Kubernetes makes the same choice when it listens on loopback or on all
+addresses (apimachinery `ResolveBindAddress`).
 """
 
 from __future__ import annotations

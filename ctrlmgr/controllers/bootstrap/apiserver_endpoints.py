@@ -194,7 +194,7 @@ class Publisher:
 
 
 def _is_ours(slice_: Object) -> bool:
-    """Return whether this controller created the slice for an additional port."""
+    """Return whether this controller created a slice in order to publish an additional port."""
     prefix, _, port = slice_.name.rpartition("-")
     return prefix == KEY.name and port.isdecimal() and MANAGED_BY not in slice_.labels
 

@@ -82,8 +82,8 @@ def new_bootstrap(
 ) -> Bootstrap:
     """Assemble the bootstrap controller, before the informers sync; raises `SettingsError` if the settings are invalid.
 
-    `address` is the result of `endpoint_address`, where None means that no address is published; `port` is the port of
-    the API. `ready` returns whether the process is ready, according to all checks, including that of this controller.
+    `address` is the result of `endpoint_address`; if it is None, no address is published. `port` is the port of the
+    API. `ready` returns whether the process is ready, according to all checks, including that of this controller.
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
     dependencies = (parts.event_log, ranges, parts.broadcaster, parts.events)
@@ -183,7 +183,7 @@ def _watches(informers: Informers) -> list[Watch]:
 
 
 def _gone(names: Iterable[Key], task: Key) -> Keys:
-    """Return a function that returns the key `task` if one of the named objects is deleted."""
+    """Return a function that maps the deletion of one of the named objects to the key `task`."""
     desired = frozenset(names)
 
     def keys(change: Change) -> Iterable[Key]:

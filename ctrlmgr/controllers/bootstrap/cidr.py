@@ -82,7 +82,7 @@ class DefaultServiceCIDR:
     """Reconciles the default ServiceCIDR."""
 
     def __init__(self, service_cidrs: Lister, cidrs: Sequence[str], recorder: Recorder, *, clock: Clock) -> None:
-        """Use `cidrs`, the ranges in the settings; the range of the default IP family is the first of them."""
+        """Use `cidrs`, the ranges in the settings; the first range belongs to the default IP family."""
         self._service_cidrs = service_cidrs
         self._cidrs = list(cidrs)
         self._recorder = recorder

@@ -57,7 +57,7 @@ class Presence:
         self._service = service
         self._endpoints = endpoints
         self._ready = ready
-        # Held while the address is published or removed, so that nothing is published after `stop`.
+        # This lock is held while the address is published or removed, so that no address is published after `stop`.
         self._lock = threading.Lock()
         self._began = self._reset = self._stopped = False
 
@@ -160,7 +160,7 @@ class Bootstrap:
         self._clock = clock
         self.runnables: Sequence[Runnable] = (self, *controllers)
         """The runnables of this controller, all of which run in the same phase."""
-        # Guards the fields below; notified when they change.
+        # This condition variable guards the fields below. It is notified when one of these fields changes.
         self._changed = threading.Condition()
         self._prepared = self._stopping = self._withdrawn = False
 
@@ -195,7 +195,7 @@ class Bootstrap:
         self._prepared = not stop.is_set()
 
     def _patiently(self, task: Callable[[], object], stop: threading.Event) -> None:
-        """Run a task, retrying for up to `PATIENCE` seconds, or until stopped."""
+        """Run a task, and retry it until it succeeds, `PATIENCE` seconds have passed, or `stop` is set."""
         give_up_at = self._clock.monotonic() + PATIENCE
         while not stop.is_set():
             try:

@@ -35,7 +35,7 @@ RENEW_AFTER: Final = 5.0
 """The number of seconds after a renewal during which the lease is not renewed again: half of the renewal interval."""
 
 _DUE: Final = 0.001
-"""The number of seconds by which a lease may be removed early, because sums of floats are inexact."""
+"""A lease that expires within this number of seconds counts as expired, because sums of floats are inexact."""
 
 
 class Address(NamedTuple):
@@ -117,7 +117,7 @@ class MasterLeases:
         return True
 
     def others(self, client: Client) -> dict[Address, float]:
-        """Return the addresses of the other servers, and for each one the seconds until their leases expire.
+        """Return the addresses of the other servers, each with the number of seconds until its lease expires.
 
         Remove expired leases.
         """

@@ -31,7 +31,7 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 
 
 def detached_signature(content: str, token_id: str, token_secret: str) -> str:
-    """Return the JWS signature of `content` by a token, without the content itself."""
+    """Sign `content` with a token, and return the JWS; the JWS does not include `content`."""
     header = jwt.encoded(msgspec.json.encode({"alg": "HS256", "kid": token_id}))
     signed = f"{header}.{jwt.encoded(content.encode())}"
     return f"{header}..{jwt.encoded(hmac.digest(token_secret.encode(), signed.encode(), sha256))}"

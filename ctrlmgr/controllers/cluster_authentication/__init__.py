@@ -1,1 +1,1 @@
-"""Publishes this server's client authentication settings, which extension API servers use, too."""
+"""Publishes this server's client authentication settings, because extension API servers also use these settings."""

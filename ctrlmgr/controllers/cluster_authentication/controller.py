@@ -33,7 +33,7 @@ class ClusterAuthenticationPublisher:
     """Reconciles the ConfigMap `extension-apiserver-authentication`."""
 
     def __init__(self, config_maps: Lister, own: Current, *, clock: Clock) -> None:
-        """Create a reconciler that publishes the client authentication settings that `own` returns."""
+        """Create a reconciler that publishes the client authentication settings which the function `own` returns."""
         self._config_maps = config_maps
         self._own = own
         self._clock = clock

@@ -29,7 +29,7 @@ _PROXIES: Final = "requestheader-client-ca-file"
 class ClusterAuthentication:
     """The client authentication settings of a server.
 
-    A field with certificate authorities contains PEM, or is empty if there are none.
+    Each field with certificate authorities contains PEM; the field is empty if there are no certificate authorities.
     """
 
     client_ca: str = ""
@@ -42,7 +42,7 @@ class ClusterAuthentication:
 
     @property
     def lists(self) -> Mapping[str, Sequence[str]]:
-        """The published settings for authenticating proxies, by the key in the ConfigMap."""
+        """The published settings for authenticating proxies, keyed by their keys in the ConfigMap."""
         return {
             "requestheader-allowed-names": self.proxy_names,
             "requestheader-extra-headers-prefix": self.extra_prefixes,

@@ -51,7 +51,7 @@ class ClusterRoleAggregator:
         # Because the apply contains the uid, it cannot create a deleted role again.
         metadata = {"name": role.name, "uid": role.uid}
         head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": metadata}
-        # If there are no rules, the field is omitted. So rules of other field managers stay, as in Kubernetes.
+        # If there are no rules, the field is omitted. Therefore rules of other field managers stay, as in Kubernetes.
         client.apply(Object.from_dict({**head, **({"rules": rules} if rules else {})}), CONTROLLER_NAME, force=True)
 
 

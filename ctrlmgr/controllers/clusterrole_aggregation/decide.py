@@ -27,7 +27,7 @@ class Aggregation(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ClusterRole(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a role that aggregation reads (rbac/v1 ClusterRole)."""
+    """The fields of a ClusterRole that aggregation reads (rbac/v1 ClusterRole)."""
 
     rules: list[dict[str, Any]] | None = None
     aggregation_rule: Aggregation | None = None
@@ -54,7 +54,7 @@ def desired_rules(role: Object, roles: Sequence[Object]) -> list[dict[str, Any]]
 
 
 def _selected(selector: Mapping[str, Any], own: str, roles: Sequence[Object]) -> Iterable[dict[str, Any]]:
-    """Yield the rules of the roles that a selector matches, sorted by role name, except the rules of the role `own`."""
+    """Yield the rules of the roles that a selector matches, sorted by role name; the role `own` is left out."""
     compiled = selector_of(selector)
     if compiled is None:
         return
@@ -71,8 +71,8 @@ def _distinct(rules: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _canonical(rule: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """Return a key that is equal for semantically equal lists of rules.
+    """Return a key for a list of rules; two lists have equal keys if they mean the same.
 
-    In the comparison of rules, the order of lists matters, and null equals an empty list.
+    Lists with a different order have different keys. A null list and an empty list have the same key.
     """
     return tuple(tuple(rule.get(name) or ()) for name in _FIELDS)

@@ -1,1 +1,1 @@
-"""Controllers that compact the log as the retention settings require."""
+"""Controllers that compact the log according to the retention settings."""

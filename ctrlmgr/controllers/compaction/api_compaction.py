@@ -1,8 +1,8 @@
 """Compacts the history that API clients can read, as kube-apiserver compacts etcd (`storage/etcd3/compact.go`).
 
 Guarantees: the compaction of the API's history removes no events from the log. A revision stays readable for at least
-the interval, and at most for twice the interval. The reconciler is level-based, because the result depends on the clock
-and the log alone and the oldest readable revision never decreases. Therefore several servers may run the reconciler.
+the interval, and at most for twice the interval. The reconciler is level-based, because the result depends only on the
+clock and the log. The oldest readable revision never decreases, so several servers may run the reconciler.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def compact_by_rule(
 def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Compacted:
     """Remove old states of Secrets; raises the errors of `EventLog.compact`.
 
-    If there is nothing to remove, the oldest readable revision is not raised either, because reads of old revisions
-    would otherwise raise `Expired`.
+    If there is no state to remove, the oldest readable revision stays the same, so that reads of old revisions do not
+    raise `Expired`.
     """
     before = newest_secret_to_forget(event_log, settings, now=now)
     if not before:
@@ -66,13 +66,13 @@ def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: in
 
 
 def newest_secret_to_forget(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Revision:
-    """Return the revision up to which old states of Secrets may be removed; 0 if there are none."""
+    """Return the revision up to which old states of Secrets may be removed; 0 if no state may be removed."""
     age = max(settings.min_age, settings.secrets_for)
     return _newest_change(event_log, event_log.revision_at(now - int(age * 1_000_000)))
 
 
 def _newest_change(event_log: EventLog, until: Revision) -> Revision:
-    """Return the newest revision up to `until` that replaced an older state of a Secret; 0 if there is none."""
+    """Return the newest revision, at most `until`, that replaced an older state of a Secret; 0 if there is none."""
     newest, after = 0, event_log.floor(SECRETS)
     while after < until and (events := event_log.events_after(after, resource=SECRETS)):
         newest = max((each.revision for each in events if each.previous and each.revision <= until), default=newest)
@@ -92,7 +92,7 @@ class CompactionReconciler:
         self._forgets_secrets = settings.secrets_for > 0 and _SECRETS not in self._rules
 
     def due(self) -> list[Key]:
-        """Return the keys that are enqueued periodically: the resources that have a rule, and Secrets."""
+        """Return the keys to enqueue periodically: the resources that have a rule, and in addition Secrets."""
         return [*self._rules, _SECRETS] if self._forgets_secrets else list(self._rules)
 
     def reconcile(self, key: Key, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""The CronJob controller: creates the Jobs of CronJobs when they are due, and limits their history.
+"""The CronJob controller: creates the Jobs of CronJobs when they are due, and limits the history of finished Jobs.
 
 Guarantees, as in Kubernetes (`pkg/controller/cronjob`):
 - A scheduled run of a CronJob has one Job. The name of a run's Job works as a lock: if a Job with that name exists,

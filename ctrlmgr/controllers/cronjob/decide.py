@@ -54,7 +54,7 @@ class ReconciledStatus(NamedTuple):
 class NextRun(NamedTuple):
     """The run (scheduled time) for which a Job must be created, and the microseconds until the next reconcile.
 
-    Each may be None.
+    If no Job must be created, the run is None. If only a change triggers the next reconcile, the microseconds are None.
     """
 
     events: Sequence[Event] = ()
@@ -63,7 +63,7 @@ class NextRun(NamedTuple):
 
 
 def surplus(spec: CronJobSpec, jobs: Sequence[Object]) -> list[Object]:
-    """Return the finished Jobs beyond the history limits, oldest first."""
+    """Return the oldest finished Jobs, which exceed the history limits; the oldest Job is first."""
     gone: list[Object] = []
     limits = (("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit))
     for outcome, limit in limits:
@@ -81,9 +81,10 @@ def without(status: CronJobStatus, uid: str) -> CronJobStatus:
 def take_stock(
     status: CronJobStatus, jobs: Iterable[Object], exists: Callable[[ObjectReference], bool]
 ) -> ReconciledStatus:
-    """Return the status in which only running Jobs are active; `exists` says whether an unlisted Job exists.
+    """Return the status in which only running Jobs are active.
 
-    If a running Job is not in the status, the Job only causes an Event, because this CronJob did not start it.
+    The function `exists` returns whether a Job exists that is in the status, but not in `jobs`. A running Job that the
+    status does not contain only causes an Event, because this CronJob did not start the Job.
     """
     events: list[Event] = []
     listed: set[str] = set()
@@ -115,7 +116,7 @@ def _with_success(status: CronJobStatus, job: Object) -> CronJobStatus:
 
 
 def take_turn(cron: CronJob, status: CronJobStatus, now: int) -> NextRun:
-    """Return the run for which to create a Job; `status` is the result of `take_stock`."""
+    """Return the run for which a Job must be created; `status` is the result of `take_stock`."""
     spec = cron.spec
     if cron.metadata.deletion_timestamp is not None:
         return NextRun()
@@ -162,7 +163,7 @@ def _due(cron: CronJob, status: CronJobStatus, run: int, now: int, events: list[
 
 
 def look_after_change(cron: CronJob, now: int) -> int:
-    """Return the microseconds until the reconcile after a change of the schedule.
+    """Return the microseconds until the reconcile that follows a change of the schedule.
 
     Raises `MalformedSchedule` if the schedule cannot be parsed.
     """

@@ -1,11 +1,11 @@
 """Computes which run of a CronJob is due, and when the next run is due.
 
 Guarantees:
-- If several runs were missed, only the latest one is started. The latest missed run is found without iterating over all
-  missed runs, because their number is estimated from the distance of the first two runs. More than a hundred missed
-  runs cause a warning.
+- If several runs were missed, only the latest one is started. The number of missed runs is estimated from the distance
+  of the first two runs. Therefore the latest missed run is found without iterating over all missed runs. More than a
+  hundred missed runs cause a warning.
 - If `startingDeadlineSeconds` is set, a missed run counts only if it was due at most that many seconds ago.
-- A schedule that matches no date (the 30th of February) is an error.
+- A schedule that matches no date, such as the 30th of February, is an error.
 
 Source: Kubernetes' `pkg/controller/cronjob/utils.go` (`mostRecentScheduleTime`, `nextScheduleTimeDuration`). Times are
 microseconds since 1970.
@@ -28,7 +28,7 @@ class InvalidSchedule(ValueError):
 
 
 class MissedRuns(NamedTuple):
-    """The start of the interval, the latest missed run in it (None if there is none), and the number of missed runs."""
+    """The missed runs in an interval."""
 
     since: int
     latest: int | None
@@ -66,7 +66,7 @@ def _latest(next_run: Next, start: int, now: int) -> int | None:
         return None
     step = 1
     while NEVER < (ahead := next_run(found)) <= now:
-        # Skip ahead in steps that grow as long as the searches succeed.
+        # Advance in steps that become longer as long as each search finds a run.
         leapt = next_run(min(now, ahead + step * SECOND))
         found, step = (leapt, step * 2) if NEVER < leapt <= now else (ahead, 1)
     return found

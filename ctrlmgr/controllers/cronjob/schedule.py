@@ -1,11 +1,11 @@
 """Computes the next time of a cron schedule.
 
-Guarantees: the result equals that of robfig/cron 3 (`spec.go`, `constantdelay.go`) with Go's `time`, to the second. If
-clocks are put forward, the missing hour is skipped; if they are put back, the runs in the repeated hour occur twice.
-Days whose local time skips midnight are handled, too. The search for the next time ends if there is no match within
-five years.
+Guarantees: the result equals the result of robfig/cron 3 (`spec.go`, `constantdelay.go`) with Go's `time`, to the
+second. If clocks are put forward, the missing hour is skipped. If clocks are put back, the runs in the repeated hour
+occur twice. Days whose local time skips midnight are handled, too. The search for the next time ends if there is no
+match within five years.
 
-Times are microseconds since 1970; `NEVER` is Go's zero time, which is before all others.
+Times are microseconds since 1970. `NEVER` is Go's zero time, which is before all other times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.kinds.batch.cron_schedule import Every, Fields, Schedule
 SECOND: Final = 1_000_000
 _DAY: Final = 86_400
 _YEARS: Final = 5
-"""The number of years in which the next run is searched."""
+"""The number of years in which the search looks for the next run."""
 _ZERO: Final = -62_135_596_800
 """The start of the year 1, in seconds since 1970."""
 NEVER: Final = _ZERO * SECOND
@@ -45,8 +45,8 @@ def next_run(schedule: Schedule) -> Next:
 
 @cache
 def _zone(name: str) -> tzinfo:
-    # Runs must not depend on the machine's time zone. A control plane's pods use UTC as local time, so UTC is used
-    # here.
+    # Runs must not depend on the time zone of this machine. The pods of a control plane use UTC as local time, so this
+    # function uses UTC.
     return UTC if name in ("", "UTC", "Local") else ZoneInfo(name)
 
 
@@ -84,8 +84,8 @@ class _Place:
     def at(self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> int:
         """Return the UTC time of a local date and time.
 
-        A month or day beyond the calendar is carried over to the next year or month. If the local time does not exist,
-        or exists twice, the result is that of Go's `time.Date`.
+        A month greater than 12 continues in the next year, and a day beyond the end of the month continues in the next
+        month. If the local time does not exist or exists twice, the result equals the result of Go's `time.Date`.
         """
         wall = _days(year, month) * _DAY + (day - 1) * _DAY + hour * 3600 + minute * 60 + second
         offset = self.offset(wall)
@@ -93,7 +93,7 @@ class _Place:
 
 
 def _days(year: int, month: int) -> int:
-    """Return the number of days from 1970 to the first day of a month; the month may be greater than 12."""
+    """Return the number of days from 1970-01-01 to the first day of a month; the month may be greater than 12."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     shifted = year - (month <= 2)
     era, of_era = divmod(shifted, 400)
@@ -119,7 +119,7 @@ class _Search:
         self._place = place
         self._at = start
         self._last_year = place.civil(start).year + _YEARS
-        # After one field was advanced, all smaller fields start at their minimum.
+        # After the search has advanced one field, all smaller fields start at their minimum.
         self._stepped = False
 
     def run(self) -> int:
@@ -129,7 +129,7 @@ class _Search:
         return _ZERO
 
     def _month(self) -> bool:
-        """Advance to the first matching month; return False if the year has changed."""
+        """Advance to the first matching month; return False if the search has reached the next year."""
         while not self._fields.month >> (now := self._place.civil(self._at)).month & 1:
             if not self._stepped:
                 self._begin(now.year, now.month, 1)
@@ -145,7 +145,7 @@ class _Search:
                 self._begin(now.year, now.month, now.day)
                 now = self._place.civil(self._at)
             self._at = self._place.at(now.year, now.month, now.day + 1, now.hour, now.minute, now.second)
-            # If clocks change at midnight, the hour is not 0 at this point.
+            # If the clocks change at midnight, the hour can differ from 0 here.
             if hour := self._place.civil(self._at).hour:
                 self._at += (24 - hour if hour > 12 else -hour) * 3600
             if self._place.civil(self._at).day == 1:
@@ -186,8 +186,8 @@ class _Search:
 def _fits_day(fields: Fields, now: _Civil) -> bool:
     """Return whether the current day matches the schedule.
 
-    If the day of month or the day of week in the schedule is a star, both must match. If neither the day of month nor
-    the day of week is a star, it is sufficient that one matches.
+    If the day of month or the day of week in the schedule is a star, both must match. If neither is a star, one match
+    is sufficient.
     """
     by_date = bool(fields.day >> now.day & 1)
     by_weekday = bool(fields.weekday >> now.weekday & 1)

@@ -1,7 +1,7 @@
 """Typed views of a CronJob and its Jobs, with the fields that the CronJob controller reads.
 
-Guarantees: fields that these types do not declare stay unchanged in the object's body. A null list is read as an empty
-list.
+Guarantees: fields that these types do not declare stay unchanged in the object's body. The views read a null list as an
+empty list.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ class JobView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def outcome(self) -> str:
-        """`Complete` or `Failed` if the Job has finished, otherwise ""."""
+        """The string `Complete` or `Failed` if the Job has finished, otherwise an empty string."""
         over = (each.type for each in self.status.conditions or () if each.status == "True")
         return next((each for each in over if each in ("Complete", "Failed")), "")
 
 
 def outcome_of(job: Object) -> str:
-    """Return a Job's outcome; "" if the Job has not finished."""
+    """Return the outcome of a Job: `Complete`, `Failed`, or an empty string if the Job has not finished."""
     return job.view(JobView).outcome
 
 

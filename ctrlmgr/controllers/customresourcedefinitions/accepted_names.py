@@ -56,7 +56,7 @@ def accepted_names(definition: Mapping[str, Any]) -> Names:
 def desired_naming(definition: Mapping[str, Any], taken: HeldNames) -> Naming | None:
     """Return the names and conditions for the status of a CustomResourceDefinition.
 
-    None if the status has them already.
+    The result is None if the status already contains these names and conditions.
     """
     desired, held = definition["spec"]["names"], accepted_names(definition)
     if same_names(desired, held):
@@ -68,9 +68,10 @@ def desired_naming(definition: Mapping[str, Any], taken: HeldNames) -> Naming | 
 
 
 def desired_establishing(definition: Mapping[str, Any]) -> Condition | None:
-    """Return the condition Established to set.
+    """Return the condition Established that the status must get.
 
-    None if it is set already, or if the names of the CustomResourceDefinition are not accepted.
+    The result is None if the condition is already set, or if the names of the CustomResourceDefinition are not
+    accepted.
     """
     established, accepted = find(definition, ESTABLISHED), find(definition, NAMES_ACCEPTED)
     if accepted is None or accepted.status != "True" or (established is not None and established.status == "True"):
@@ -86,7 +87,10 @@ def same_names(one: Names, other: Names) -> bool:
 
 
 def _given(desired: Names, held: Names, taken: HeldNames) -> tuple[Names, Condition]:
-    """Return the accepted names, and the condition about the last conflict; names are compared in Kubernetes' order."""
+    """Return the accepted names, and the condition about the last conflict.
+
+    The names are checked in the same order as in Kubernetes.
+    """
     names = dict(held)
     condition = Condition(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")
     for field, reason, used in (
@@ -119,7 +123,7 @@ def _conflicts(desired: Any, held: Any, used: Collection[str]) -> list[str]:
 
 
 def _joined(errors: Sequence[str]) -> str:
-    """Join distinct errors into one message, as apimachinery's aggregated errors do."""
+    """Join the distinct errors into one message, in the format of apimachinery's aggregated errors."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 

@@ -45,7 +45,7 @@ class Step(NamedTuple):
     CustomResourceDefinition to write has no finalizer.
     """
     deletes: bool = False
-    """Whether to delete the existing instances of the custom kind."""
+    """Whether the existing instances of the custom kind must be deleted in this step."""
 
 
 def is_going(definition: Mapping[str, Any]) -> bool:

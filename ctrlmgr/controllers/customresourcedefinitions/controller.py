@@ -1,8 +1,8 @@
-"""Keeps the status of CustomResourceDefinitions, and deletes the instances of those that are being deleted.
+"""Keeps the status of CustomResourceDefinitions; if one is being deleted, deletes its instances first.
 
 The controller runs in every process that serves the API, leader or not. Several processes can run the controller at
-once, because each write is conditional on the revision that was read. A process that acts later than another process
-finds nothing left to write.
+once, because each write is conditional on the revision that was read. If another process has already written the
+result, this process writes nothing.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def _delete_all(instances: Iterable[Object], client: Client) -> None:
 def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
     """Return a function that maps a change to the keys of the CustomResourceDefinitions to enqueue.
 
-    The function returns the key of the changed CustomResourceDefinition and, if one of its names became free, the keys
-    of all others in its group.
+    The function returns the key of the changed CustomResourceDefinition. If the change frees a name, the function also
+    returns the keys of all other CustomResourceDefinitions in the group.
     """
 
     def keys(change: Change) -> Iterable[Key]:

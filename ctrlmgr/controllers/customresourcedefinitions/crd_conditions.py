@@ -28,7 +28,7 @@ def conditions_of(definition: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def find(definition: Mapping[str, Any], type: str) -> Condition | None:
-    """Return the condition of a given type of a CustomResourceDefinition; None if there is none."""
+    """Return a CustomResourceDefinition's condition of the given type; None if the condition does not exist."""
     for each in conditions_of(definition):
         if each.get("type") == type:
             return Condition(type, each.get("status", ""), each.get("reason", ""), each.get("message", ""))
@@ -41,7 +41,7 @@ def is_true(definition: Mapping[str, Any], type: str) -> bool:
 
 
 def with_condition(conditions: Sequence[Mapping[str, Any]], desired: Condition, now: str) -> list[dict[str, Any]]:
-    """Return the conditions of a CustomResourceDefinition with one condition set.
+    """Return the conditions of a CustomResourceDefinition, in which one condition is set to the given value.
 
     The condition's transition time changes only if its status changes. `now` is a timestamp (RFC 3339).
     """
@@ -56,5 +56,5 @@ def with_condition(conditions: Sequence[Mapping[str, Any]], desired: Condition, 
 
 
 def without_condition(conditions: Sequence[Mapping[str, Any]], type: str) -> list[dict[str, Any]]:
-    """Return the conditions of a CustomResourceDefinition without the condition of a given type."""
+    """Return the conditions of a CustomResourceDefinition, except the condition of the given type."""
     return [dict(each) for each in conditions if each.get("type") != type]

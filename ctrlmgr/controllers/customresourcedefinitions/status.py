@@ -29,7 +29,7 @@ from ctrlmgr.extensions.validation import structural_violations
 def desired_status(definition: Unstructured, definitions: Iterable[Unstructured], now: str) -> Unstructured:
     """Return the desired status of a CustomResourceDefinition.
 
-    `definitions` are all existing CustomResourceDefinitions, `now` is a timestamp (RFC 3339).
+    The list `definitions` contains all existing CustomResourceDefinitions. `now` is a timestamp (RFC 3339).
     """
     status: Unstructured = definition.get("status") or {}
     naming = desired_naming(definition, HeldNames.by(definitions, definition["spec"]["group"]))

@@ -1,4 +1,4 @@
-"""The DaemonSet controller: keeps one pod of each DaemonSet on every node that its template fits."""
+"""The DaemonSet controller: keeps one pod of each DaemonSet on every node on which the pod may run."""
 
 from __future__ import annotations
 

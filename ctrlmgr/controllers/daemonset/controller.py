@@ -1,8 +1,8 @@
 """The DaemonSet controller; the module `daemonset.decide` states its guarantees.
 
-A reconcile continues a rolling update only if no pod has to be created or deleted on a node, so that the update counts
-existing pods only. A DaemonSet that is being deleted is not reconciled, because its revisions may be deleted before the
-DaemonSet itself.
+A reconcile continues a rolling update only if it neither creates nor deletes a pod. Therefore the update counts only
+pods that exist. A DaemonSet that is being deleted is not reconciled, because its ControllerRevisions may already be
+deleted.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class DaemonSetReconciler:
         return self._backoff.before_replacing(series)
 
     def _carry_out(self, owner: Owner, step: Step, hash_: str, client: EngineClient) -> CtrlmgrError | None:
-        """Create pods with a slow start, and delete the pods that are not wanted.
+        """Create pods in batches of growing size (slow start), and delete the pods that are not wanted.
 
         Return the first error of a request.
         """
@@ -139,8 +139,8 @@ class DaemonSetReconciler:
 class NodeChanges:
     """Maps a changed node to the DaemonSets that must create or delete a pod on the node.
 
-    As in Kubernetes, a change of a node that does not move pods maps to no DaemonSets. The deletion of a node maps to
-    no DaemonSets either, because the deletion of its pods triggers the reconciles.
+    As in Kubernetes, if a change of a node neither adds nor removes pods, the change maps to no DaemonSets. The
+    deletion of a node maps to no DaemonSets either, because the deletion of its pods triggers the reconciles.
     """
 
     def __init__(self, daemon_sets: Lister, pods: Lister) -> None:
@@ -163,7 +163,10 @@ class NodeChanges:
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Return whether two versions of a node have the same effect on DaemonSets, as after a kubelet's status report."""
+    """Return whether two versions of a node have the same effect on DaemonSets.
+
+    For example, a status report of the kubelet usually has no effect on DaemonSets.
+    """
     if old.labels != new.labels:
         return False
     taints = ((each.to_dict().get("spec") or {}).get("taints") for each in (old, new))

@@ -44,7 +44,7 @@ def _affinity(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
 
 
 def target_node(pod: Object) -> str | None:
-    """Return the node that a pod is bound to or requires by name; None if there is no such node."""
+    """Return the node to which a pod is bound, or which it requires by name; None if there is no such node."""
     node = pod.view(Pod).spec.node_name
     if node:
         return node
@@ -59,7 +59,7 @@ def target_node(pod: Object) -> str | None:
 
 
 def by_node(pods: Iterable[Object], *, ended_too: bool = False) -> Pods:
-    """Return pods by node; terminating pods that have ended are included only if `ended_too` is set."""
+    """Group pods by node; terminating pods that have ended are included only if `ended_too` is set."""
     found = defaultdict(list)
     for pod in pods:
         if not ended_too and pod.is_terminating and pod.view(Pod).is_terminal:
@@ -78,5 +78,5 @@ def is_updated(daemon_set: Object, pod: Object, hash_: str) -> bool:
 
 
 def oldest_first(pods: Iterable[Object]) -> list[Object]:
-    """Return pods in the order of preference: bound pods first, then the oldest, then by name."""
+    """Return pods in the order of preference: bound pods first, then the oldest pods, then in the order of names."""
     return sorted(pods, key=lambda pod: (not pod.view(Pod).spec.node_name, created_at(pod), pod.name))

@@ -1,11 +1,12 @@
-"""The revisions of DaemonSets: finds, creates and renumbers the current one, and deletes duplicate and old ones.
+"""The revisions of DaemonSets: finds, creates and renumbers the current revision, and deletes other revisions.
 
 Guarantees, as in Kubernetes (`constructHistory`, `snapshot` and `cleanupHistory` in `pkg/controller/daemon/update.go`):
-- The current revision is the revision that contains the DaemonSet's template, and has the highest number. If several
-  revisions contain the DaemonSet's template, the newest of them is kept. Before the duplicate revisions are deleted,
-  their pods get the label of the kept revision.
+- The current revision contains the DaemonSet's template and has the highest number. If several revisions contain the
+  DaemonSet's template, the newest of them is kept. Before the duplicate revisions are deleted, their pods get the label
+  of the kept revision.
 - If another revision already has the desired name, the status counts a collision, which changes the hash.
-- If there are more old revisions than the limit, the oldest of them are deleted, except the revisions of existing pods.
+- If there are more old revisions than the limit, the oldest revisions are deleted. The revisions of existing pods are
+  kept.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ class RevisionKeeper:
     def __init__(self, owner: Owner, event_log: EventLog, client: EngineClient) -> None:
         """Create an instance that writes through `client`.
 
-        If the desired name exists, it reads that revision from `event_log`.
+        If a revision with the desired name exists already, the instance reads that revision from `event_log`.
         """
         self._owner = owner
         self._log = event_log
         self._client = client
 
     def sort(self, revisions: Sequence[Object], pods: Sequence[Object]) -> Revisions:
-        """Return the sorted revisions, after creating or updating the current revision.
+        """Create or update the current revision if necessary, and return all revisions, sorted.
 
         Raises the errors of the API if a request fails.
         """
@@ -71,7 +72,7 @@ class RevisionKeeper:
         return Revisions(set_number(current, max(number, number_of(current)), self._client), old)
 
     def _labelled(self, revision: Object) -> Object:
-        """Return a revision with a hash label; if the revision had no label, the hash is its name."""
+        """Return a revision that has a hash label. If the label is missing, set it to the name of the revision."""
         if HASH_LABEL in revision.labels:
             return revision
         return self._client.patch(revision, {"metadata": {"labels": {HASH_LABEL: revision.name}}})

@@ -1,13 +1,14 @@
 """Decides a DaemonSet's next writes and its status, without writing.
 
 Guarantees, as in Kubernetes (`pkg/controller/daemon/daemon_controller.go` and `update.go`):
-- Every node that the template fits has one pod. If the template no longer fits a node, the node's pod stays only while
-  it may continue there (`scheduling.daemon_pod_fit`). A pod that has ended is deleted and replaced; a failed pod is
-  replaced only after its backoff.
+- Every node on which a pod of the template may start has one pod. If a pod of the template may no longer start on a
+  node, `scheduling.daemon_pod_fit` decides whether the node's existing pod may continue. A pod that has ended is
+  deleted and replaced; a failed pod is replaced only after its backoff.
 - If a node has several pods, only the oldest pod stays. In an update with surge, both an old and a new pod stay while
   the old pod is ready and the new pod is not available yet.
 - An update without surge never exceeds the maximum of unavailable pods; unavailable old pods are deleted first. An
-  update with surge creates new pods beside available old pods, at most as many as the maximum surge.
+  update with surge creates new pods on nodes whose old pods are available. The number of these new pods never exceeds
+  the maximum surge.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ctrlmgr.controllers.workloads.controlled_pods import is_available, is_ready
 from ctrlmgr.scheduling.daemon_pod_fit import Fit, FitNode, fit
 
 Backoff = Callable[[str], float]
-"""A function that returns the seconds for which the failed pod on a node must stay; the function is called once for
+"""A function that returns the seconds for which the failed pod on a node must be kept. The function is called once for
 each failed pod.
 """
 
@@ -41,7 +42,7 @@ class DaemonEvent(NamedTuple):
 class Step:
     """The next writes for a DaemonSet: pods to create (by node), pods to delete, and Events.
 
-    The plan also contains the number of seconds until the next reconcile.
+    A step also contains the number of seconds until the next reconcile.
     """
 
     create: list[str] = field(default_factory=list)
@@ -50,11 +51,11 @@ class Step:
     again: float | None = None
 
     def __bool__(self) -> bool:
-        """Return whether the plan creates or deletes pods."""
+        """Return whether the step creates or deletes pods."""
         return bool(self.create or self.delete)
 
     def wait(self, seconds: float) -> None:
-        """Request another reconcile after at most this many seconds."""
+        """Reconcile the DaemonSet again after at most this many seconds."""
         self.again = seconds if self.again is None else min(self.again, seconds)
 
 
@@ -78,10 +79,10 @@ class Planner:
         self._hash = hash_
         self._now = now
 
-    # Methods that move pods to the right nodes.
+    # These methods decide on which nodes pods are created or deleted.
 
     def manage(self, backoff: Backoff) -> Step:
-        """Return the step that moves pods to the right nodes, independently of their templates."""
+        """Return the step that creates missing pods and deletes pods on wrong nodes, regardless of their templates."""
         step = Step()
         for node, desired in self._fits.items():
             pods = self._pods.get(node)
@@ -147,7 +148,7 @@ class Planner:
         return self._surge(pods, desired, surge) if surge else self._swap(pods, self._view.max_unavailable(desired))
 
     def _swap(self, pods: Pods, room: int) -> Step:
-        """Return the deletion of old pods: all unavailable old pods, and as many available ones as `room` allows."""
+        """Return the deletion of old pods: all unavailable old pods, and at most `room` of the available old pods."""
         broken, candidates, unavailable = [], [], 0
         for on_node in pods.values():
             found = self._new_and_old(on_node)
@@ -163,7 +164,10 @@ class Planner:
         return Step(delete=[*broken, *candidates[: max(room - unavailable, 0)]])
 
     def _surge(self, pods: Pods, desired: int, room: int) -> Step:
-        """Return the creation of new pods beside old pods, and the deletion of old pods that are replaced."""
+        """Return the step of an update with surge.
+
+        It creates new pods on nodes that have an old pod, and deletes the old pods that new pods have replaced.
+        """
         step, surged, available = Step(), 0, 0
         candidates: list[str] = []
         sunset: list[Object] = []
@@ -186,7 +190,7 @@ class Planner:
             else:
                 (sunset if self._is_available(old) else step.delete).append(old)
         step.create += candidates[: max(room - surged, 0)]
-        # If pods move to other nodes, an old pod is deleted only after its replacement is available.
+        # If the set of nodes for the pods changes, an old pod is deleted only after its replacement is available.
         step.delete += sunset[: max(available - desired, 0)]
         return step
 
@@ -238,7 +242,7 @@ class Planner:
 
 
 class _NewAndOld(NamedTuple):
-    """The pod on a node with the current template, and the pod with an earlier template."""
+    """The pod on a node that has the current template, and the pod on the same node that has an earlier template."""
 
     new: Object | None
     old: Object | None
@@ -247,7 +251,7 @@ class _NewAndOld(NamedTuple):
 def with_status(daemon_set: Object, counts: dict[str, Any]) -> Object | None:
     """Return the DaemonSet with these counts and its current `observedGeneration`.
 
-    None if its status is already up to date.
+    Return None if the DaemonSet's status is already up to date.
     """
     was = daemon_set.view(DaemonSet).status
     before = (

@@ -1,9 +1,9 @@
-"""The backoff before a DaemonSet's failed pod on a node is replaced; it prevents an endless loop of failures.
+"""The backoff before a failed pod of a DaemonSet is replaced on its node; prevents an endless loop of failures.
 
 Guarantees, as in Kubernetes (`failedPodsBackoff`): the first failed pod is deleted at once. The next failed pod on the
-same node is deleted after 1 s, and further pods after 2 s, 4 s … up to 15 minutes. After 30 minutes without a failure,
-the backoff starts again with an immediate deletion. Each generation of the DaemonSet has its own backoff. The state of
-the backoff is lost when the process ends.
+same node is deleted after 1 s. For each further failed pod, the time doubles, up to 15 minutes. After 30 minutes
+without a failure, the backoff starts again with an immediate deletion. Each generation of the DaemonSet has its own
+backoff. The state of the backoff is lost when the process ends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class FailedPodsBackoff:
         """Create a backoff that uses the monotonic time of `clock`."""
         self._clock = clock
         self._lock = threading.Lock()
-        # The series of failures that had a failure within the last half hour, oldest first.
+        # The backoffs with a failure within the last half hour; the backoff whose last failure is the oldest comes
+        # first.
         self._entries: dict[Series, _Entry] = {}
 
     def before_replacing(self, series: Series) -> float:

@@ -3,8 +3,8 @@
 Guarantees, as in Kubernetes (`pkg/controller/daemon/util/daemonset_util.go`):
 - A DaemonSet's pod tolerates a node that is not ready, unreachable, unschedulable, or short of disk, memory or process
   ids. If the pod uses the host's network, it also tolerates a node without a network.
-- The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes that is
-  rounded up.
+- The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes. Percentages
+  are rounded up.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
         return self.spec.update_strategy.type == _ROLLING
 
     def max_surge(self, nodes: int) -> int:
-        """Return how many of `nodes` nodes may have a new pod beside the old pod."""
+        """Return the number of nodes, out of `nodes`, that may have a new pod in addition to the old pod."""
         rolling = self.spec.update_strategy.rolling_update
         return scaled(rolling.max_surge, nodes, round_up=True) if self.is_rolling and rolling is not None else 0
 
     def max_unavailable(self, nodes: int) -> int:
-        """Return how many of `nodes` nodes may have no available pod during an update.
+        """Return the number of nodes, out of `nodes`, that may have no available pod during an update.
 
-        If there is no surge, the number of such nodes is at least 1, because updates would stop otherwise.
+        If there is no surge, the number is at least 1, so that updates can make progress.
         """
         rolling = self.spec.update_strategy.rolling_update
         if not self.is_rolling or rolling is None:
@@ -129,7 +129,7 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
 
 def enduring(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tolerations in a pod's spec, together with the tolerations that every DaemonSet pod has."""
+    """Return the tolerations in a pod's spec, and the tolerations that every DaemonSet pod has."""
     found = [dict(each) for each in spec.get("tolerations") or ()]
     for name, effect in (*_ENDURED, *((_WITHOUT_NETWORK,) if spec.get("hostNetwork") else ())):
         desired = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
@@ -142,7 +142,7 @@ def enduring(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _says_the_same(toleration: Mapping[str, Any], desired: Mapping[str, Any]) -> bool:
-    """Compare tolerations without their `tolerationSeconds` (`Toleration.MatchToleration`)."""
+    """Return whether two tolerations are equal except for `tolerationSeconds` (`Toleration.MatchToleration`)."""
     return all((toleration.get(key) or "") == desired.get(key, "") for key in ("key", "operator", "effect", "value"))
 
 

@@ -1,4 +1,4 @@
-"""The Deployment controller: rolls out pod templates with ReplicaSets."""
+"""The Deployment controller: replaces the pods of Deployments by creating and resizing ReplicaSets."""
 
 from __future__ import annotations
 

@@ -4,12 +4,12 @@ Guarantees, as in Kubernetes (`pkg/controller/deployment`):
 - The number of pods never exceeds the desired number plus the surge. The controller never reduces the number of
   available pods below the desired number minus the maximum of unavailable pods. With the strategy Recreate, no new pod
   is created before the last old pod has ended.
-- A Deployment that is scaled during a rollout is scaled by scaling its ReplicaSets in proportion. A paused Deployment
-  is only scaled and cleaned up.
+- If a Deployment is scaled during a rollout, its ReplicaSets are scaled in proportion to their sizes. The controller
+  scales and cleans up a paused Deployment, but does not continue its rollout.
 - At most `spec.revisionHistoryLimit` old ReplicaSets are kept. The annotation `deprecated.deployment.rollback.to`
   restores the template of an old ReplicaSet.
-- The status of a Deployment describes the generation in `observedGeneration`. The progress of a rollout is checked
-  against `spec.progressDeadlineSeconds`.
+- The status of a Deployment describes the generation in `observedGeneration`. A rollout that makes no progress for
+  `spec.progressDeadlineSeconds` is reported in the status.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class DeploymentReconciler:
         return self._write_rollout(rollout)
 
     def _old_pods_run(self, rollout: Rollout) -> bool:
-        """Return whether an old ReplicaSet has a pod that has not ended."""
+        """Return whether any pod of an old ReplicaSet has not ended."""
         new = rollout.new
         if any(each.view(ReplicaSet).status.replicas for each in rollout.old):
             return True
@@ -205,11 +205,11 @@ class DeploymentReconciler:
 
 
 _AT_ONCE: Final = Result(requeue_after=0.0)
-"""The result of a reconcile if the new ReplicaSet's name is in use; the next reconcile uses another hash."""
+"""The result of a reconcile in which the new ReplicaSet's name was in use. The next reconcile uses another hash."""
 
 
 class _LastPods:
-    """Maps a deleted pod to its Deployment, if the Deployment waits until its last old pod is deleted."""
+    """Maps a deleted pod to its Deployment, if the Deployment is waiting for the deletion of its last old pod."""
 
     def __init__(self, deployments: Lister, replica_sets: Lister) -> None:
         self._deployments = deployments

@@ -73,7 +73,7 @@ def is_scaling(view: Deployment, replica_sets: Iterable[Object]) -> bool:
 
 
 def size_of_new(view: Deployment, others: int, current: int) -> int:
-    """Return the new size of the new ReplicaSet (`NewRSNewReplicas`).
+    """Return the size that the new ReplicaSet must get (`NewRSNewReplicas`).
 
     The new ReplicaSet currently has the size `current`, and the other ReplicaSets have `others` pods in total.
     """
@@ -90,8 +90,8 @@ class Sizes(NamedTuple):
 
     sizes: Mapping[str, int]
     shared: bool = False
-    """Whether the new sizes result from proportional scaling. If the new sizes are proportional, the annotations of
-    ReplicaSets with an unchanged size are updated, too.
+    """Whether the new sizes result from proportional scaling. If they do, the annotations of all ReplicaSets are
+    updated, even of ReplicaSets whose size does not change.
     """
 
 
@@ -145,7 +145,7 @@ def _share(view: Deployment, replica_set: Object, to_add: int, added: int) -> in
 
 
 def _fraction(view: Deployment, replica_set: Object) -> int:
-    """Return the proportional change of a ReplicaSet, based on the Deployment's size in the ReplicaSet's annotation."""
+    """Return the change of a ReplicaSet's size, which is proportional to the Deployment's size in its annotation."""
     current = size(replica_set)
     if not view.replicas:
         return -current
@@ -179,7 +179,7 @@ def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str
 
 
 def _without_spare(old: Sequence[Object], sizes: Mapping[str, int], spare: int) -> dict[str, int]:
-    """Return the sizes after `spare` more available pods are removed, from the oldest ReplicaSets first."""
+    """Return the sizes of the ReplicaSets without `spare` available pods; the oldest ReplicaSets lose pods first."""
     left = dict(sizes)
     for each in by_age(old):
         current = left.get(each.name, size(each))
@@ -191,7 +191,7 @@ def _without_spare(old: Sequence[Object], sizes: Mapping[str, int], spare: int) 
 
 
 def to_clean_up(view: Deployment, old: Iterable[Object]) -> list[Object]:
-    """Return the old ReplicaSets that exceed the limit and have no pods; those with the lowest revisions come first."""
+    """Return the old ReplicaSets to delete: they exceed the limit and have no pods. The lowest revisions come first."""
     if view.history_limit is None:
         return []
     alive = [each for each in by_age(old) if not each.is_terminating]

@@ -34,7 +34,7 @@ _LONGEST_HISTORY: Final = 2000
 def revision_of(obj: Object) -> int | None:
     """Return the revision in an object's annotation.
 
-    0 if there is no annotation, None if the annotation is not a number.
+    The result is 0 if there is no annotation, and None if the annotation is not a number.
     """
     text = obj.annotations.get(REVISION)
     return 0 if text is None else _number(text)
@@ -77,9 +77,8 @@ def sized(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, 
 def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str], revision: int) -> dict[str, str]:
     """Return the annotations of a Deployment's new ReplicaSet: those copied from the Deployment, and the revision.
 
-    If the ReplicaSet had a lower revision before, then the Deployment was rolled back to it. In that case of a
-    rollback, the annotation with the history of revisions lists the lower revision, within the annotation's length
-    limit.
+    If the ReplicaSet had a lower revision before, then the Deployment was rolled back to it. After a rollback, the
+    annotation with the history of revisions also lists the lower revision. The length of this annotation is limited.
     """
     desired = {**current, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
     text = current.get(REVISION, "")
@@ -93,7 +92,7 @@ def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str]
 
 
 def of_rolled_back(deployment: Mapping[str, str], replica_set: Mapping[str, str]) -> dict[str, str]:
-    """Return a Deployment's annotations after a rollback: those of the ReplicaSet, except the controller's own."""
+    """Return a Deployment's annotations after a rollback: the ReplicaSet's annotations except the controller's own."""
     own = {key: value for key, value in deployment.items() if key in _NOT_COPIED and key != ROLLBACK_TO}
     return {**own, **{key: value for key, value in replica_set.items() if key not in _NOT_COPIED}}
 

@@ -32,7 +32,7 @@ KIND: Final = "Deployment"
 
 
 class Rollout:
-    """A Deployment and its ReplicaSets; each write replaces the changed object with the result."""
+    """A Deployment and its ReplicaSets; after each write, the instance contains the written object."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Rollout:
     ) -> None:
         """Create an instance that writes through `client`.
 
-        An existing object with the new ReplicaSet's name is read from `event_log`.
+        If another object has the new ReplicaSet's name, the instance reads that object from `event_log`.
         """
         self.deployment = deployment
         self._sets = {each.name: each for each in decide.by_age(replica_sets)}
@@ -95,7 +95,7 @@ class Rollout:
         return new
 
     def require_new(self) -> Object | None:
-        """Return the new ReplicaSet, which is created if it does not exist; None if another object has the name."""
+        """Return the new ReplicaSet, and create it if it does not exist. Return None if another object has its name."""
         return self.sync_revision() or self._create()
 
     def _create(self) -> Object | None:
@@ -146,9 +146,9 @@ class Rollout:
         return Object.from_dict({**head, "metadata": metadata, "spec": spec}), count, revision
 
     def _taken(self, desired: Object) -> Object | None:
-        """Return the existing object with the new ReplicaSet's name if both have the same template.
+        """Return the existing object with the new ReplicaSet's name if that object has the Deployment's template.
 
-        Otherwise count a collision.
+        If the object has another template, count a collision.
         """
         current = self._log.get(REPLICA_SETS, desired.key)
         if current is None:

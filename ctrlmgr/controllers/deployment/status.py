@@ -39,7 +39,7 @@ def condition(type_: str, status: str, reason: str, message: str, now: int) -> C
 
 
 def numbers(deployment: Object, new: Object | None, replica_sets: Sequence[Object], now: int) -> dict[str, Any]:
-    """Return the status that follows from the ReplicaSets; all conditions except Available are unchanged.
+    """Return the status that follows from the sizes of the ReplicaSets; conditions other than Available are unchanged.
 
     Zeros in the status are omitted, as in Go's encoding.
     """
@@ -64,7 +64,7 @@ def numbers(deployment: Object, new: Object | None, replica_sets: Sequence[Objec
 
 
 def with_conditions(status: Mapping[str, Any], conditions: list[Condition]) -> dict[str, Any]:
-    """Return a copy of `status` whose conditions are replaced by `conditions`.
+    """Return a copy of `status` that contains exactly the given `conditions`.
 
     The field is omitted if `conditions` is empty.
     """
@@ -85,7 +85,10 @@ def _availability(view: Deployment, ready: int, now: int) -> Condition:
 
 
 def of_rollout(deployment: Object, new: Object | None, replica_sets: Sequence[Object], now: int) -> dict[str, Any]:
-    """Return a Deployment's status during a rollout: numbers of pods, and conditions about progress and failures."""
+    """Return a Deployment's status during a rollout: its numbers of pods, and its conditions.
+
+    The conditions describe progress and failures.
+    """
     view = deployment.view(Deployment)
     status = numbers(deployment, new, replica_sets, now)
     conditions: list[Condition] = status["conditions"]
@@ -125,7 +128,7 @@ def _with_progress(
 
 
 def is_complete(deployment: Object, status: Mapping[str, Any]) -> bool:
-    """Return whether all pods in a status are new and available, and no pod is old (`DeploymentComplete`)."""
+    """Return whether all pods in a status are new and available, and no old pods exist (`DeploymentComplete`)."""
     desired = deployment.view(Deployment).replicas
     names = ("updatedReplicas", "replicas", "availableReplicas")
     is_observed = status.get("observedGeneration", 0) >= (deployment.metadata.generation or 0)
@@ -170,7 +173,7 @@ def look_again_in(deployment: Object, status: Mapping[str, Any], now: int) -> fl
 def _failure(new: Object | None, replica_sets: Iterable[Object]) -> Condition | None:
     """Return the first failure of a ReplicaSet as a condition of the Deployment.
 
-    A failure of the new ReplicaSet has precedence.
+    If the new ReplicaSet and an old ReplicaSet have failed, return the failure of the new ReplicaSet.
     """
     for each in (*((new,) if new is not None else ()), *replica_sets):
         found = condition_of(each.view(ReplicaSet).status.conditions, REPLICA_FAILURE)

@@ -112,7 +112,7 @@ class Deployment(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def history_limit(self) -> int | None:
-        """The maximum number of old ReplicaSets that are kept; None means all."""
+        """The maximum number of old ReplicaSets that are kept; None means that all old ReplicaSets are kept."""
         limit = self.spec.revision_history_limit
         return None if limit == _NO_LIMIT else limit
 

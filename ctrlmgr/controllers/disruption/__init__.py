@@ -1,4 +1,4 @@
-"""The disruption controller: sets in each PodDisruptionBudget's status how many disruptions are allowed now."""
+"""The disruption controller: writes the number of allowed disruptions to the status of each PodDisruptionBudget."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The disruption controller; the module `disruption.decide` states its guarantees.
 
 A budget is reconciled when the PodDisruptionBudget or one of its pods changes. If the pods of a budget cannot be
-counted, no disruption is allowed. A pod with the condition DisruptionTarget that is not deleted in time loses the
-condition.
+counted, no disruption is allowed. If a pod with the condition DisruptionTarget is not deleted in time, the controller
+removes the condition.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class DisruptionReconciler:
 
     def _tell_overdue(self, budget: Object, pods: Sequence[Object]) -> None:
         for pod in pods:
-            # Kubernetes names the namespace twice instead of the budget.
+            # Kubernetes' message contains the namespace twice, and does not contain the name of the budget.
             where = f"{budget.namespace}/{budget.namespace}"
             message = f"Pod was expected by PDB {where} to be deleted but it wasn't"
             self._recorder.event(pod, WARNING, "NotDeleted", message)

@@ -39,7 +39,7 @@ class Scale(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The number of pods that a budget expects, how many must be healthy, and whether some have no controller."""
+    """The number of pods that a budget expects, the number that must be healthy, and whether any has no controller."""
 
     pods: int
     healthy: int
@@ -77,7 +77,7 @@ def _expected_count(pods: Sequence[Object], scale_of: Callable[[Object], Scale])
 
 
 class Disrupted(NamedTuple):
-    """The evictions that still count, when the earliest of them expires, and the evicted pods that were not deleted."""
+    """The evictions that still count, the time when the first of them expires, and the evicted pods that remain."""
 
     pods: Mapping[str, str]
     until: int | None
@@ -85,7 +85,7 @@ class Disrupted(NamedTuple):
 
 
 def disrupted(budget: Object, pods: Sequence[Object], now: int) -> Disrupted:
-    """Return the evictions in a budget's status that still count, and those that have expired."""
+    """Return the evictions in a budget's status that still count, and the evictions that have expired."""
     noted = budget.view(Budget).status.disrupted_pods or {}
     due = {pod.name: parse_time(noted[pod.name]) + PATIENCE for pod in pods if _is_awaited(pod, noted)}
     kept = {name: noted[name] for name, at in due.items() if at >= now}
@@ -106,7 +106,7 @@ def healthy(pods: Sequence[Object], gone: Mapping[str, str], now: int) -> int:
 
 
 def with_status(budget: Object, desired: Expected, current: int, gone: Mapping[str, str], now: int) -> Object | None:
-    """Return a budget with these counts in its status; None if the status has them already."""
+    """Return a budget with these counts in its status; None if the status already has these counts."""
     was, generation = budget.view(Budget).status, budget.metadata.generation or 0
     allowed = max(current - desired.healthy, 0) if desired.pods > 0 else 0
     reason = _SUFFICIENT if allowed else _INSUFFICIENT
@@ -150,7 +150,7 @@ def failed_safe(budget: Object, problem: str, now: int) -> Object:
 def _conditions(
     conditions: Sequence[Mapping[str, Any]], value: bool, reason: str, message: str, generation: int, now: int
 ) -> list[dict[str, Any]]:
-    """Replace the condition of this type in the list, or append the condition (`SetStatusCondition`)."""
+    """Replace the condition of this type in a list of conditions, or append the condition (`SetStatusCondition`)."""
     allowed = condition_of(conditions, ALLOWED)
     kept = allowed is not None and allowed["status"] == str(value)
     new = {
@@ -174,7 +174,7 @@ _MARK: Final = DISRUPTION.encode()
 def stale_after(pod: Object, now: int) -> int | None:
     """Return the microseconds until a pod's condition DisruptionTarget is outdated.
 
-    None if the pod has no such condition.
+    The result is None if the pod does not have the condition.
     """
     if pod.is_terminating or not pod.mentions(_MARK):
         return None  # Nearly all pods return here, so they are not decoded.

@@ -1,7 +1,7 @@
 """The fields of PodDisruptionBudgets, and of pods with a disruption condition, that the disruption controller reads.
 
-Guarantee: a PodDisruptionBudget without a selector selects no pods; a budget with an empty selector selects all pods of
-its namespace.
+Guarantee: a PodDisruptionBudget without a selector selects no pods. A PodDisruptionBudget with an empty selector
+selects all pods of its namespace.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 DISRUPTION: Final = "DisruptionTarget"
-"""The condition of a pod that is about to be deleted."""
+"""The name of the condition of a pod that is about to be deleted."""
 
 
 class DisruptedPod(msgspec.Struct, frozen=True):

@@ -2,18 +2,19 @@
 
 Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpoint/endpoints_controller.go`):
 
-- The subsets are those of `desired_subsets`, within the capacity (`truncate`). The labels of the Endpoints are those of
-  the Service and the label `endpoints.kubernetes.io/managed-by`. If the Service has no cluster IP,
+- The Endpoints contain the subsets that `desired_subsets` returns, within the capacity (`truncate`). The Endpoints have
+  the labels of the Service and the label `endpoints.kubernetes.io/managed-by`. If the Service has no cluster IP,
   `service.kubernetes.io/headless` is added to the labels of the Endpoints. Annotations of Endpoints are kept, except
   the last trigger time and the over-capacity mark.
 - If the subsets, the labels and the over-capacity mark are correct, nothing is written. Therefore the trigger time
   changes only together with another field, and annotations that a client adds are kept.
-- A Service without a selector, or of type ExternalName, is ignored, and so are the Endpoints of the Service. The
-  annotation `service.alpha.kubernetes.io/tolerate-unready-endpoints` has no effect; the field
-  `spec.publishNotReadyAddresses` has the effect instead. Only a pod's phase matters, not its restart policy.
+- The controller ignores Services without a selector, Services of type ExternalName, and the Endpoints of these
+  Services. The annotation `service.alpha.kubernetes.io/tolerate-unready-endpoints` has no effect. The field
+  `spec.publishNotReadyAddresses` replaces this annotation. Whether a pod has ended depends on its phase, and not on its
+  restart policy.
 - The Endpoints of a deleted Service are deleted. Deleted Endpoints of an existing Service are created again at once. A
-  client's edits of Endpoints stay until the Service or one of its pods changes: only deletions of Endpoints are
-  watched.
+  client's edits of Endpoints stay until the Service or one of its pods changes, because the controller watches only
+  deletions of Endpoints.
 
 If the cache does not contain the controller's own last writes, the controller uses these writes instead of the cached
 objects (`OwnWrites`). Kubernetes' `staleEndpointsTracker` waits for the cache instead. If another client has written
@@ -49,10 +50,10 @@ log = structlog.get_logger(__name__)
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MANAGER = "endpoint-controller"
-"""The value of the label `endpoints.kubernetes.io/managed-by`, which is the same value as in Kubernetes."""
+"""The value of the label `endpoints.kubernetes.io/managed-by`; Kubernetes uses the same value."""
 MAX_RETRIES = 15
-"""The number of retries of a failing Service before it is dropped; the first retry is after 5 ms, and the delay doubles
-up to 82 s (`maxRetries`).
+"""The number of times that a failing Service is retried before the controller drops it. The first retry is after 5 ms,
+and the delay doubles up to 82 s (`maxRetries`).
 """
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
@@ -102,8 +103,8 @@ def desired_endpoints(
         metadata = ObjectMeta(name=service.name, namespace=service.namespace, labels=labels, annotations=annotations)
         return Object(ENDPOINTS, _body(_encode(metadata), encoded))
     parts = _take_apart(current.body)
-    # If the capacity is exceeded, Kubernetes compares with the subsets before truncation, and therefore writes every
-    # time.
+    # If the capacity is exceeded, Kubernetes compares with the subsets before truncation. Therefore Kubernetes writes
+    # the Endpoints in every reconcile.
     if (
         not is_over
         and OVER_CAPACITY not in current.annotations
@@ -116,7 +117,7 @@ def desired_endpoints(
 
 
 def desired_labels(service: Mapping[str, str], *, is_headless: bool) -> dict[str, str]:
-    """Return the labels of a Service's Endpoints, sorted by key; `service` are the labels of the Service."""
+    """Return the labels of a Service's Endpoints, sorted by key; `service` contains the Service's own labels."""
     labels = {**service, MANAGED_BY: MANAGER, HEADLESS: ""}
     if not is_headless:
         del labels[HEADLESS]
@@ -126,8 +127,8 @@ def desired_labels(service: Mapping[str, str], *, is_headless: bool) -> dict[str
 def labels_are_right(endpoints: Mapping[str, str], service: Mapping[str, str]) -> bool:
     """Return whether the labels `endpoints`, except `HEADLESS`, equal the labels `service` with the manager's label.
 
-    `HEADLESS` is left out of the comparison, because a Service does not change between having a cluster IP and having
-    none.
+    The comparison ignores `HEADLESS`, because a Service with a cluster IP never becomes headless, and a headless
+    Service never gets a cluster IP.
     """
     if endpoints.get(MANAGED_BY) != MANAGER:
         return False
@@ -137,7 +138,10 @@ def labels_are_right(endpoints: Mapping[str, str], service: Mapping[str, str]) -
 def desired_annotations(
     current: Mapping[str, str], trigger_time: int | None, *, is_over: bool
 ) -> dict[str, str] | None:
-    """Return `current` with the trigger time (None removes it) and, if `is_over` is set, the over-capacity mark."""
+    """Return `current` with the trigger time and, if `is_over` is set, the over-capacity mark.
+
+    If the trigger time is None, its annotation is removed.
+    """
     annotations = {key: value for key, value in current.items() if key not in (TRIGGER_TIME, OVER_CAPACITY)}
     if trigger_time is not None:
         annotations[TRIGGER_TIME] = format_trigger_time(trigger_time)
@@ -173,7 +177,7 @@ def _changed(
 ) -> Object | None:
     """Return `current` with these labels, annotations and subsets.
 
-    None if the result equals `current` byte for byte.
+    Return None if the encoded result equals `current` byte for byte.
     """
     metadata = current.metadata
     if metadata.labels != labels or metadata.annotations != annotations:
@@ -199,7 +203,7 @@ class EndpointsReconciler:
         seen: Callable[[], Revision],
         recorder: Recorder = SILENT,
     ) -> None:
-        """Create a reconciler that reads objects from these caches, which are at least at revision `seen()`.
+        """Create a reconciler that reads objects from these caches, whose revision is at least `seen()`.
 
         `recorder` records failures.
         """
@@ -247,8 +251,8 @@ class EndpointsReconciler:
     def _write(self, service: Object, current: Object | None, client: Client) -> None:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
-        # The method is called even if nothing is written, so that the next call compares with this one, as in
-        # Kubernetes.
+        # The reconciler calls this method even if it writes nothing, because the next call compares the times with this
+        # call. Kubernetes does the same.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         desired = desired_endpoints(service, pods, current, trigger_time)
         if desired is None:

@@ -5,15 +5,16 @@ Guarantees, after `GetServicesToUpdateOnPodChange` (`k8s.io/endpointslice/util`)
 - A change of a pod's readiness or addresses, and every change of a pod that is being deleted, affect the Services that
   match its old or new labels.
 - The termination of a pod, its binding to a node, and its replacement by another pod of the same name affect the same
-  Services. Kubernetes misses terminations, bindings and replacements if nothing else changes; its endpoints then stay
+  Services. If no other field changes, Kubernetes misses terminations, bindings and replacements, and its endpoints stay
   outdated until the next change.
-- A change of only a pod's labels affects the Services that the pod joins or leaves.
+- If only a pod's labels change, the change affects the Services whose selectors match either the old labels or the new
+  labels, but not both.
 - All other changes of a pod affect no Service. Endpoints depend only on the compared fields of pods, so several changes
   may be combined into one.
 
 The Services that may be affected are found with an index of Services by one label pair of their selectors. Therefore
-the cost of a change depends on the number of matching Services, not of all Services in the namespace. The Services that
-select a pod are cached by the pod's labels until a selector changes.
+the cost of a change depends on the number of matching Services, and not on the number of all Services in the namespace.
+The Services that select a pod are cached by the pod's labels until a selector changes.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ class PodChanges:
         services.add_handler(self._on_service, vital=True)
         self._services: Lister = services.lister
         self._last: tuple[Change | None, list[Key]] = (None, [])
-        # Cached results of `_select` by namespace and labels, until a Service's selector changes. Handlers of Services
-        # and pods run on one thread, in log order, so Services and pods are consistent here.
+        # The cached results of `_select`, keyed by namespace and labels, which are valid until the selector of a
+        # Service changes. Handlers of Services and pods run on one thread in the order of the log, so they see Services
+        # and pods of the same revision.
         self._known: BoundedCache[tuple[str, tuple[tuple[str, str], ...]], frozenset[Key]] = BoundedCache(
             "services-by-labels", entries=_ENTRIES, size=_SIZE
         )
@@ -111,7 +113,7 @@ _of_informers: WeakKeyDictionary[Informer, PodChanges] = WeakKeyDictionary()
 
 
 def pod_changes(services: Informer) -> PodChanges:
-    """Return the shared `PodChanges` of `services`.
+    """Return the `PodChanges` of `services` that several controllers share.
 
     The first call creates the `PodChanges` and must precede the sync of `services`.
     """
@@ -124,9 +126,9 @@ def pod_changes(services: Informer) -> PodChanges:
 def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
     """Return whether a pod's endpoint fields may have changed, and whether its labels have changed.
 
-    Go compares the deletion timestamps as pointers, so every update of a terminating pod counts as a change. Fields
-    that never change during a pod's life, such as its hostname and ports, need no comparison, because the uid is
-    compared.
+    Go compares the pointers of the deletion timestamps, so every update of a terminating pod counts as a change. This
+    function compares the uid, so it need not compare fields that never change during a pod's life, such as the
+    hostname.
     """
     before, after = old.view(Pod), new.view(Pod)
     pod_changed = (

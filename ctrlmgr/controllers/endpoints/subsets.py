@@ -1,14 +1,14 @@
-"""Computes the `subsets` of an Endpoints object: which addresses offer which ports.
+"""Computes the `subsets` of an Endpoints object; each subset lists addresses that offer the same ports.
 
 Guarantees:
-- The result equals that of `RepackSubsets` (Kubernetes' `pkg/api/v1/endpoints/util.go`) for the same pods, in the same
-  order; it does not depend on the order of the pods.
-- Every address is in exactly the subsets whose ports its pod offers; no two subsets have the same addresses.
+- For the same pods, the result and its order equal the result of `RepackSubsets` (Kubernetes'
+  `pkg/api/v1/endpoints/util.go`). The result does not depend on the order of the pods.
+- Every address is in exactly those subsets whose ports its pod offers. No two subsets have the same addresses.
 
-Kubernetes expands all subsets to (port, address) pairs and packs these pairs again. The result is the same as
-Kubernetes' if pods are grouped first, because pods whose ports resolve to the same numbers are always in the same
-subsets. Therefore only groups of pods are packed, and usually there is only one group. (There are no duplicates,
-because an address's identity includes its pod's uid, and a Service's ports have unique names.)
+Kubernetes expands all subsets to (port, address) pairs and packs these pairs again. Pods whose ports resolve to the
+same numbers are always in the same subsets. Therefore this module first groups pods by these numbers, and then packs
+the groups; usually there is only one group. An address's identity includes its pod's uid, and a Service's ports have
+unique names, so there are no duplicates.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ CAPACITY = 1000
 """The maximum number of addresses in an Endpoints object (`maxCapacity`)."""
 
 Resolved: TypeAlias = tuple[int | None, ...]
-"""For each port of the Service with a named target, the port number in one pod, or None; `()` if no target is named."""
+"""The port number in one pod for each port of the Service with a named target. A port that the pod does not have is
+None. If no port has a named target, the tuple is empty.
+"""
 
 _order = itemgetter(0)
 
 
 class Group(NamedTuple):
-    """A group of addresses: those of pods whose ports resolve to the same numbers."""
+    """The addresses of the pods whose ports resolve to the same numbers."""
 
     ready: list[PodAddress]
     not_ready: list[PodAddress]
@@ -91,7 +93,7 @@ def _group(service: Service, names: Sequence[tuple[str, str]], pods: Iterable[Po
 
 
 def pack(ports: Sequence[ServicePort], groups: Mapping[Resolved, Group]) -> list[EndpointSubset]:
-    """Return a subset for each distinct set of groups that offers a port, in Kubernetes' order.
+    """Return a subset for each set of groups that offers the same port, in Kubernetes' order.
 
     If the Service has no ports, there is one subset that contains all addresses and no ports.
     """
@@ -111,7 +113,7 @@ def pack(ports: Sequence[ServicePort], groups: Mapping[Resolved, Group]) -> list
 
 
 def _endpoint_ports(ports: Sequence[ServicePort], resolved: Resolved) -> Iterator[EndpointPort]:
-    """Yield the ports that pods offer; a numeric target port needs no declaration in the pod."""
+    """Yield the ports that pods offer. Each pod offers a numeric target port, even if the pod does not declare it."""
     numbers = iter(resolved)
     for port in ports:
         number = target if isinstance(target := port.target, int) else next(numbers)
@@ -142,10 +144,10 @@ def count_addresses(subsets: Iterable[EndpointSubset]) -> tuple[int, int]:
 
 
 def truncate(subsets: list[EndpointSubset]) -> list[EndpointSubset]:
-    """Return `subsets` within `CAPACITY`; if the subsets do not exceed the capacity, the same list is returned.
+    """Return `subsets` within `CAPACITY`; if they do not exceed it, return the same list.
 
-    Ready addresses have precedence. Ready addresses are removed only if their number alone exceeds the capacity; in
-    that case, all not-ready addresses are removed. Each subset keeps its proportional share of the capacity, rounded
+    Ready addresses have precedence: they are removed only if there are more ready addresses than the capacity. In that
+    case, all not-ready addresses are also removed. Each subset keeps its proportional share of the capacity, rounded
     up, until the capacity is reached. Within a subset, the first addresses are kept (`truncateEndpoints` in
     `endpoints_controller.go`).
     """

@@ -2,14 +2,14 @@
 
 Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpointslice/endpointslice_controller.go`):
 
-- The EndpointSlices with this controller's label and the Service's name are those that `desired_changes` returns.
-  Correct slices are not written, so the trigger time changes only together with another field.
-- A Service without a selector, or of type ExternalName, is ignored, and so are the slices of the Service.
+- `desired_changes` decides which EndpointSlices a Service has; these slices have this controller's label and the
+  Service's name. Correct slices are not written, so the trigger time changes only together with another field.
+- The controller ignores Services without a selector, Services of type ExternalName, and the slices of these Services.
 - No slice is created for a Service that is being deleted, nor in a namespace that is being deleted.
-- A slice that a client edits or deletes is corrected at once. If a client changes the label of a slice to another
-  manager or Service, the slice is replaced. Slices that are being deleted are ignored.
+- A slice that a client edits or deletes is corrected at once. If a client changes the label that contains the manager
+  or the Service of a slice, the controller creates a slice in its place. Slices that are being deleted are ignored.
 - The slices of a deleted Service are deleted, unless a client has removed their owner reference (orphaned them). In
-  Kubernetes the garbage collector deletes these slices; in ctrlmgr, either the garbage collector or this controller
+  Kubernetes, the garbage collector deletes the slices. In ctrlmgr, either the garbage collector or this controller
   deletes them.
 """
 
@@ -38,8 +38,8 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MAX_RETRIES = 15
-"""The number of retries of a failing Service before it is dropped; the first retry is after 5 ms, and the delay doubles
-up to 82 s (`maxRetries`).
+"""The number of times that a failing Service is retried before the controller drops it. The first retry is after 5 ms,
+and the delay doubles up to 82 s (`maxRetries`).
 """
 
 
@@ -87,8 +87,8 @@ class EndpointSliceReconciler:
     def _write(self, service: Object, client: Client) -> None:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
-        # The method is called even if nothing is written, so that the next call compares with this one, as in
-        # Kubernetes.
+        # The reconciler calls this method even if it writes nothing, because the next call compares the times with this
+        # call. Kubernetes does the same.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         existing = self._slices.list(service.key)
         zone_of = _remembering(self._zones.of)
@@ -103,9 +103,9 @@ class EndpointSliceReconciler:
 
 
 def _is_owned_by(key: Key) -> Callable[[Object], bool]:
-    """Return a function that returns whether the owner of a slice is the Service that the slice's label names.
+    """Return a function that returns whether a slice is owned by the Service in the slice's label.
 
-    Orphaned slices have no owner.
+    For orphaned slices, the function returns False.
     """
     return lambda obj: any(
         (owner.kind, owner.name) == ("Service", key.name) for owner in obj.metadata.owner_references or ()
@@ -113,7 +113,7 @@ def _is_owned_by(key: Key) -> Callable[[Object], bool]:
 
 
 def _remembering(zone_of: Callable[[str], str | None]) -> Callable[[str], str | None]:
-    """Return a memoized function that is used for one reconcile, because many pods share a node."""
+    """Return a memoized version of the function for one reconcile, because many pods are on the same node."""
     known: dict[str, str | None] = {}
 
     def zone(node: str) -> str | None:

@@ -1,12 +1,13 @@
 """Computes a Service's desired endpoints, grouped by their ports, for its EndpointSlices.
 
 Guarantees, all as in Kubernetes 1.36 (`k8s.io/endpointslice`: `reconciler.go`, `utils.go`, `util/endpointset.go`):
-- Every pod with an address of the IP family is one endpoint, unless it has ended (phase Failed or Succeeded). A pod
-  that is being deleted stays an endpoint with the condition `terminating` until it no longer exists.
+- Every pod with an address of the IP family is one endpoint, unless the pod has ended (phase Failed or Succeeded). A
+  pod that is being deleted stays an endpoint with the condition `terminating` until it no longer exists.
 - A pod on a node that does not exist is left out, unless the Service publishes not-ready addresses.
-- Pods whose ports resolve to the same numbers are in one group. A port of the Service that a pod does not have is left
-  out of the pod's group.
-- A group's ports are sorted as kube-controller-manager sorts them; a group's endpoints are in the order of the pods.
+- Pods whose ports resolve to the same numbers are in one group. If a pod does not have a port of the Service, the pod's
+  group does not contain this port.
+- The ports of a group are sorted in kube-controller-manager's order. The endpoints of a group are in the order of the
+  pods.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Identity: TypeAlias = tuple[str, str, str, str]
 PortSet: TypeAlias = frozenset[EndpointPort]
 
 ZoneOf: TypeAlias = Callable[[str], str | None]
-"""The type of a function that returns the zone of a node by name: "" if the node has no zone, None if the node does not
-exist.
+"""The type of a function that returns the zone of the node with the given name. The function returns an empty string if
+the node has no zone, and None if the node does not exist.
 """
 
 _CONDITIONS = {flags: EndpointConditions(*flags) for flags in itertools.product((False, True), repeat=3)}
@@ -45,8 +46,10 @@ class Group(NamedTuple):
 def address_types(service: Service) -> list[str]:
     """Return the IP families of a Service's slices, the primary family first.
 
-    Both families if the families are unknown. Services that were stored before dual-stack Services existed have no
-    `ipFamilies`; the cluster IP determines their family.
+    If the families are unknown, return both families.
+
+    Services that were stored before dual-stack Services existed have no `ipFamilies`; the cluster IP determines their
+    family.
     """
     families = [family for family in service.spec.ip_families or () if family in (IPV4, IPV6)]
     if families:
@@ -58,7 +61,7 @@ def address_types(service: Service) -> list[str]:
 def desired_groups(service: Service, pods: Iterable[Pod], address_type: str, zone_of: ZoneOf) -> dict[PortSet, Group]:
     """Return the endpoints of one IP family, grouped by their ports; `pods` are the pods that the Service selects.
 
-    If no pod has an address of the family, one group is returned, which is empty.
+    If no pod has an address of the family, return one empty group.
     """
     ports = service.spec.ports or []
     names = [(target, port.protocol) for port in ports if isinstance(target := port.target, str)]
@@ -103,7 +106,7 @@ def _endpoint(service: Service, pod: Pod, address_type: str, zone: str | None) -
 
 @lru_cache(maxsize=16384)
 def canonical_ip(text: str) -> str | None:
-    """Return an address in Go's canonical form; None if it is not an IP address."""
+    """Return an address in Go's canonical form; None if the string is not an IP address."""
     address = parse_ip(text)
     return None if address is None else str(address)
 
@@ -119,7 +122,7 @@ def identity(endpoint: Endpoint) -> Identity:
 
 
 def _slice_ports(ports: Sequence[ServicePort], resolved: Resolved) -> Iterator[EndpointPort]:
-    """Yield the ports that pods offer; a numeric target port needs no declaration in the pod."""
+    """Yield the ports that pods offer. Each pod offers a numeric target port, even if the pod does not declare it."""
     numbers = iter(resolved)
     for port in ports:
         number = target if isinstance(target := port.target, int) else next(numbers)

@@ -1,8 +1,8 @@
 """The slices that one controller manages, including its own writes that the cache does not contain yet.
 
-Slices have generated names. Therefore a controller that reads a cache without the slice that it has just created would
-create another slice. The method `list` has the guarantees of `OwnWrites`. The method `keys` returns no keys for changes
-that this process wrote.
+Slices have generated names. If a controller creates a slice and its cache does not contain the slice yet, the
+controller would create a second slice. The method `list` has the guarantees of `OwnWrites`. The method `keys` returns
+no keys for changes that this process wrote.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from ctrlmgr.informer import Change, Informer
 
 
 class OwnSlices:
-    """The slices with one `managed-by` label, by the Service or Endpoints object that another label of the slice names.
+    """The slices that have one `managed-by` label.
+
+    Another label of each slice contains its Service or Endpoints object. The slices are grouped by this object.
 
     An instance is thread-safe in the same way as `OwnWrites`.
     """
@@ -25,7 +27,7 @@ class OwnSlices:
     def __init__(self, slices: Informer, manager: str, seen: Callable[[], Revision]) -> None:
         """Create an index of `slices` by their owners; the caller must do this before `slices` syncs.
 
-        The cached slices are at or after the revision that `seen` returns.
+        The revision of the cache is at least the revision that `seen` returns.
         """
         self._index = f"kept by {manager}"
         slices.add_index(self._index, lambda obj: map(str, self._owners(obj)))
@@ -42,7 +44,7 @@ class OwnSlices:
         return (Key(obj.namespace, name),) if name else ()
 
     def list(self, owner: Key) -> list[Object]:
-        """Return those slices of `owner` that are not being deleted, sorted by key."""
+        """Return the slices of `owner`, sorted by key; slices that are being deleted are left out."""
         seen = self._seen()  # Read the revision before the cache; the cache can then only be newer.
         found = {obj.key: obj for obj in self._slices.by_index(self._index, str(owner))}
         self.writes.overlay(owner, found, seen)

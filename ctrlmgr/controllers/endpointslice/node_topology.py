@@ -1,15 +1,14 @@
-"""The nodes of endpoints: their zones, and the share of each zone in the CPU capacity of all nodes.
+"""The nodes of endpoints: the zone of each node, and each zone's share of the CPU capacity of all nodes.
 
 Guarantees:
-- The creation of a node, its deletion and a change of its zone enqueue the Services with pods on the node. Creations,
-  deletions and zone changes of nodes, and a change of a node's readiness, CPU or role, also enqueue the Services that
-  request hints by CPU.
+- When a node is created or deleted, or its zone changes, the Services with pods on the node are enqueued. These
+  changes, and changes of a node's readiness, CPU or role, also enqueue the Services that request hints by CPU.
 - The shares of zones exist only if every counted node has a zone and a CPU capacity, and there are at least two zones.
   A node counts if it is ready and not a control plane node (`SetNodes` in Kubernetes'
   `k8s.io/endpointslice/topologycache`).
 
 Kubernetes retries a Service with pods on a missing node for a while, and ignores other node changes until the Service
-or one of its pods changes. In ctrlmgr, slices are updated after changes of nodes as after changes of pods.
+or one of its pods changes. In ctrlmgr, changes of nodes update slices immediately, like changes of pods.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _BY_TOPOLOGY = "asks for topology"
 
 
 class Zones:
-    """The zones of the current nodes, and the shares of zones; an instance is thread-safe."""
+    """The zones of the current nodes, and each zone's share of the CPU capacity; an instance is thread-safe."""
 
     def __init__(self, nodes: Informer) -> None:
         """Create an instance that follows `nodes`; the caller must do this before `nodes` syncs."""
@@ -121,7 +120,7 @@ class NodeChanges:
         return sorted(found)
 
     def _services_on(self, change: Change) -> Iterable[Key]:
-        """Return the Services with pods on a node; each pod is handled like a new pod."""
+        """Return the Services with pods on a node, as if each of these pods were new."""
         for pod in self._pods.by_index(_BY_NODE, change.object.name):
             yield from self._services_of(Change(EventType.ADDED, None, pod, change.revision))
 

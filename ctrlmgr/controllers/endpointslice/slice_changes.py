@@ -6,8 +6,8 @@ Guarantees, those of `reconcileByAddressType` (Kubernetes' `k8s.io/endpointslice
 - An IP family without endpoints has a placeholder: one slice without endpoints and ports.
 - Slices of another family, slices of ports that no pod has, and slices of an earlier Service of the same name are
   deleted.
-- Correct slices are only in the list `unchanged`. If the changes are applied and the function is called again, the
-  function returns no writes.
+- Correct slices are only in the list `unchanged`. After the returned changes are applied, another call of the function
+  returns no writes.
 """
 
 from __future__ import annotations
@@ -88,7 +88,11 @@ def _changes_of(
 
 
 def _keep_place(changes: Changes, service: Object, placeholder: Draft, labels: Mapping[str, str]) -> None:
-    """Ensure that there is at least one slice: keep an empty slice that would be deleted, or create the placeholder."""
+    """Ensure that at least one slice remains.
+
+    If all slices would be deleted, keep one of them that is already empty. If there is no empty slice, create the
+    placeholder.
+    """
     if changes.create or changes.update or changes.unchanged:
         return
     for draft in changes.delete:
@@ -105,7 +109,7 @@ def _new(address_type: str, ports: list[EndpointPort]) -> Draft:
 
 
 def _is_owned(draft: Draft, service: Object) -> bool:
-    """Return whether a slice belongs to this Service, not to an earlier Service of the same name."""
+    """Return whether a slice belongs to this Service, and not to an earlier Service of the same name."""
     owners = (draft.current and draft.current.metadata.owner_references) or ()
     return any((owner.uid, owner.kind, owner.api_version) == (service.uid, "Service", "v1") for owner in owners)
 

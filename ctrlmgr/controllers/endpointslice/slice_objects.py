@@ -1,8 +1,9 @@
 """Builds EndpointSlice objects: names, labels, owners, and the encoded body.
 
 Guarantees:
-- A body has Go's encoding: fields in Go's order, labels and annotations sorted, empty lists as `null`.
-- The generation counts every write (`pkg/registry/discovery/endpointslice`); all finalizers are kept.
+- A body has Go's encoding: fields are in Go's order, labels and annotations are sorted, and empty lists are encoded as
+  `null`.
+- Every write increments the generation (`pkg/registry/discovery/endpointslice`). All finalizers are kept.
 - A slice has all labels of its Service, except labels that identify the owner of a slice (`setEndpointSliceLabels` in
   Kubernetes' `k8s.io/endpointslice/utils.go`).
 """
@@ -42,7 +43,7 @@ _take_metadata = msgspec.json.Decoder(_Metadata).decode
 class Appearance(NamedTuple):
     """The part of the metadata that all slices of one Service or Endpoints object share.
 
-    The annotations of a new slice; an existing slice also keeps its other annotations.
+    A new slice gets these annotations. An existing slice also keeps its other annotations.
     """
 
     namespace: str
@@ -110,7 +111,7 @@ def changed_slice(draft: Draft, appearance: Appearance) -> Object:
 
 
 def _annotations(current: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the annotations `current` together with the annotations `desired`, without an old trigger time."""
+    """Return the annotations `current` and `desired` together, without the old trigger time."""
     kept = {key: value for key, value in current.items() if key != TRIGGER_TIME}
     return dict(sorted({**kept, **desired}.items())) or None
 

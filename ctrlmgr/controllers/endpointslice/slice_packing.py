@@ -1,13 +1,13 @@
-"""Distributes endpoints to slices such that few slices are written.
+"""Distributes endpoints to slices so that as few slices as possible are written.
 
 Guarantees, those of `reconcileByPortMapping` and `finalize` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
-- After the writes, every wanted endpoint is in exactly one slice, and no slice exceeds `capacity` endpoints, unless
-  another client caused the excess, or the capacity was larger.
+- After the writes, every wanted endpoint is in exactly one slice, and no slice has more than `capacity` endpoints. A
+  slice can have more endpoints only if another client added them or the capacity was larger before.
 - An endpoint stays in its slice. A slice whose endpoints are unchanged is not written; a slice that loses all endpoints
   is deleted.
-- New endpoints are added first to slices that are written anyway, beginning with the fullest slice. The remaining
-  endpoints are added to the unchanged slice that is closest to full afterwards, if all of them fit into one slice, or
-  to new slices. Slices are never rebalanced.
+- New endpoints are added first to slices that are written anyway, beginning with the fullest slice. If all remaining
+  endpoints fit into one unchanged slice, the endpoints are added to the slice that has the least free space afterwards.
+  Otherwise the remaining endpoints are added to new slices. Slices are never rebalanced.
 - If one slice would be deleted and another slice created, the first slice is overwritten instead (`recycle`).
 
 Unlike in Go, the distribution does not depend on the order of maps: the same input gives the same slices.
@@ -29,11 +29,11 @@ from ctrlmgr.controllers.endpointslice.endpoint_groups import Identity, identity
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """A draft of a slice: its desired state.
+    """The desired state of a slice.
 
-    The field `current` is the existing slice, or None if the slice must be created. The lists of a draft may be shared
-    with the cache, so they are replaced and never changed. If `relabel` is set, the labels of the slice need an update;
-    if `renew` is set, only the name of the slice is kept.
+    The field `current` is the existing slice, or None if the slice must be created. A draft may share its lists with
+    the cache, so code replaces these lists and never changes them. If `relabel` is set, the labels of the slice need an
+    update. If `renew` is set, the update keeps only the name of the slice.
     """
 
     address_type: str
@@ -111,7 +111,7 @@ def pack(
 def _sort(
     draft: Draft, wanted: dict[Identity, Endpoint], changes: Changes, is_labelled: Callable[[Draft], bool]
 ) -> None:
-    """Remove the endpoints that a slice already contains from `wanted`, and decide whether the slice changes."""
+    """Remove the endpoints that a slice already contains from `wanted`, and decide whether the slice must change."""
     kept = []
     changed = False
     for endpoint in draft.endpoints:
@@ -162,13 +162,16 @@ def _closest(drafts: Iterable[Draft], count: int, capacity: int) -> Draft | None
 
 
 def _fill(draft: Draft, desired: dict[Identity, Endpoint], capacity: int) -> None:
-    """Move as many of the first endpoints of `desired` into a slice as fit; the slice must not share its list."""
+    """Move the first endpoints of `desired` into a slice until it is full; the slice must not share its list."""
     room = max(capacity - len(draft.endpoints), 0)
     draft.endpoints += [desired.pop(key) for key in list(islice(desired, room))]
 
 
 def recycle(changes: Changes, may_stay: Callable[[Draft], bool]) -> None:
-    """Replace pairs of a deletion and a creation by an update of the slice to delete, if `may_stay` accepts it."""
+    """Replace pairs of a deletion and a creation by an update of the slice to delete.
+
+    The function `may_stay` returns whether a slice may be updated instead of being deleted.
+    """
     gone = []
     for draft in changes.delete:
         if changes.create and may_stay(draft):

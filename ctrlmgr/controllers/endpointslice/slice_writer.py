@@ -1,7 +1,7 @@
 """Writes changes to slices: generates names, and makes one request for each slice.
 
-Guarantees: slices are created first and deleted last, so that no endpoint is missing between two writes. If creation is
-not allowed, updates and deletions are still made.
+Guarantees: slices are created first and deleted last, so that no endpoint is missing between two writes. If the API
+forbids the creation of slices, the writer still updates and deletes slices.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME_ATTEMPTS = 8
 
 
 class SliceWriter:
-    """Writes the slices of one manager; as thread-safe as `OwnSlices`."""
+    """Writes the slices of one manager; an instance is as thread-safe as `OwnSlices`."""
 
     def __init__(self, slices: OwnSlices, random: Random) -> None:
         """Create a writer for the slices in `slices`, which generates names with `random`."""

@@ -1,17 +1,18 @@
-"""Assigns hints to endpoints: kube-proxy uses them to keep traffic in the same zone or node.
+"""Assigns hints to endpoints; kube-proxy reads the hints to keep traffic in the same zone or on the same node.
 
 Guarantees (KEP-4444 and KEP-2433; Kubernetes' `k8s.io/endpointslice/{trafficdist,topologycache}`):
 - Only ready endpoints get hints. The hints depend only on the endpoints, their current hints and the CPU capacity of
   nodes. Assigning the hints again changes nothing, except in one case that `balance` describes.
-- If `spec.trafficDistribution` is set, the hint is the endpoint's own zone and, with `PreferSameNode`, also its own
-  node.
+- If `spec.trafficDistribution` is set, the hint is the endpoint's own zone. With `PreferSameNode`, the hint also
+  contains the endpoint's own node.
 - The annotation `service.kubernetes.io/topology-mode: Auto` has precedence over `spec.trafficDistribution`. With this
   annotation, the hint of an endpoint is one zone, mostly the endpoint's own zone. Zones get endpoints in proportion to
-  their CPU; a zone gets at most a fifth fewer endpoints than its share. If a distribution in proportion to CPU is
+  their CPU. A zone gets at least four fifths of its share of endpoints. If a distribution in proportion to CPU is
   impossible, or an endpoint's zone is unknown, there are no hints.
 - Slices with acceptable hints are not changed, so that few slices are written.
 
-If several zones are equal candidates, Go chooses any of them; ctrlmgr chooses the first zone by name.
+If several zones are equal candidates, Kubernetes chooses one of them at random. ctrlmgr chooses the first zone in the
+order of names.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def asks_for_topology(annotations: Mapping[str, str]) -> bool:
 
 
 def hint(changes: Changes, traffic_distribution: str) -> None:
-    """Assign the hints that `spec.trafficDistribution` requests; remove existing hints if the field requests none."""
+    """Assign the hints that `spec.trafficDistribution` requests; if it requests none, remove existing hints."""
     match traffic_distribution:
         case "PreferClose" | "PreferSameZone":
             _assign(changes, lambda endpoint: _near(endpoint.zone, None))
@@ -70,7 +71,7 @@ def _near(zone: str | None, node: str | None) -> EndpointHints | None:
 
 
 def _assign(changes: Changes, hints_of: Callable[[Endpoint], EndpointHints | None]) -> None:
-    """Assign hints to ready endpoints and remove all other hints; slices that change move to the list of updates."""
+    """Assign hints to ready endpoints and remove all other hints; move changed slices to the list of updates."""
     for draft in changes.create + changes.update:
         draft.endpoints = [_hinted(endpoint, hints_of) for endpoint in draft.endpoints]
     unchanged = []
@@ -90,7 +91,9 @@ def _hinted(endpoint: Endpoint, hints_of: Callable[[Endpoint], EndpointHints | N
 
 
 def hint_by_cpu(changes: Changes, shares: Shares | None) -> bool:
-    """Assign hints in proportion to the zones' `shares` of CPU, which is None if the zone or CPU of a node is unknown.
+    """Assign hints in proportion to the zones' `shares` of CPU.
+
+    The argument `shares` is None if the zone or CPU of a node is unknown.
 
     Return whether hints were assigned. If no hints were assigned, existing hints are removed.
     """
@@ -117,8 +120,8 @@ def allocate(shares: Shares | None, count: int) -> dict[str, Allocation] | None:
 def _allot(changes: Changes, allocations: Mapping[str, Allocation]) -> bool:
     """Assign hints in those slices that will be written anyway.
 
-    Each endpoint first gets its own zone; then some endpoints move to zones that lack endpoints. Return False, with
-    hints partly assigned, if the zone of an endpoint is unknown.
+    First, the hint of each endpoint is its own zone. Then the hints of some endpoints change to zones that lack
+    endpoints. If the zone of an endpoint is unknown, the function returns False, and some hints are already assigned.
     """
     allotted = _keep_good(changes, allocations)
     drafts = changes.create + changes.update
@@ -134,7 +137,10 @@ def _allot(changes: Changes, allocations: Mapping[str, Allocation]) -> bool:
 
 
 def _keep_good(changes: Changes, allocations: Mapping[str, Allocation]) -> Counter[str]:
-    """Move unchanged slices with unsuitable hints to the updates; return the hints per zone in the remaining slices."""
+    """Move unchanged slices with unsuitable hints to the updates.
+
+    Return the number of hints per zone in the remaining slices.
+    """
     allotted: Counter[str] = Counter()
     unchanged = []
     for draft in changes.unchanged:
@@ -149,7 +155,7 @@ def _keep_good(changes: Changes, allocations: Mapping[str, Allocation]) -> Count
 
 
 def _hints_by_zone(draft: Draft, allocations: Mapping[str, Allocation]) -> Counter[str] | None:
-    """Return the number of hints per zone in one slice; None if a hint is missing or names a zone without CPU."""
+    """Return the number of hints per zone in one slice; None if a hint is missing or its zone has no CPU."""
     found: Counter[str] = Counter()
     for endpoint in draft.endpoints:
         if endpoint.is_ready:
@@ -161,12 +167,12 @@ def _hints_by_zone(draft: Draft, allocations: Mapping[str, Allocation]) -> Count
 
 
 def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) -> tuple[Counter[str], Counter[str]]:
-    """Return how many endpoints each zone gives to, and receives from, other zones (`getGivingAndReceivingZones`).
+    """Return how many endpoints each zone transfers to each other zone (`getGivingAndReceivingZones`).
 
     One endpoint is moved at a time, from the zone with the largest surplus to the zone with the largest deficit. An
-    endpoint is moved if both the surplus and the deficit are at least 0.5, and one of them is at least 1. A zone may
-    therefore receive up to half an endpoint more than its desired number, which can exceed the zone's maximum. If a
-    zone exceeds its maximum, the next call updates one more unchanged slice.
+    endpoint is moved if both the surplus and the deficit are at least 0.5, and one of them is at least 1. Therefore the
+    number of endpoints of a zone may exceed its desired number by up to one half, and may exceed the zone's maximum. If
+    a zone exceeds its maximum, the next call updates one more unchanged slice.
     """
     distance = {zone: allotted.get(zone, 0) - allocation.desired for zone, allocation in allocations.items()}
     spare = {zone: each for zone, each in distance.items() if each > 0}
@@ -186,7 +192,7 @@ def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) 
 
 
 def _given_away(endpoint: Endpoint, giving: Counter[str], receiving: Counter[str]) -> Endpoint:
-    """Return the endpoint, with a hint for another zone if its own zone gives an endpoint to that zone."""
+    """Return the endpoint; its hint is another zone if its own zone transfers an endpoint to that zone."""
     zone = endpoint.zone or ""
     if not endpoint.is_ready or not giving[zone]:
         return endpoint

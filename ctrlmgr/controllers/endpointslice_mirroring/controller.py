@@ -2,18 +2,19 @@
 
 Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpointslicemirroring`):
 
-- Endpoints are mirrored if a Service with the same name exists and has no selector, unless the Endpoints have the label
-  `endpointslice.kubernetes.io/skip-mirror: "true"` or are a leader election lock. The slices of all other Endpoints are
-  deleted.
-- There is one slice for each IP family and set of ports that `mirrored_groups` returns, and no slice for an empty set
-  of endpoints.
+- Endpoints are mirrored if a Service with the same name exists and has no selector. Endpoints with the label
+  `endpointslice.kubernetes.io/skip-mirror: "true"` and leader election locks are not mirrored. Slices of Endpoints that
+  are not mirrored are deleted.
+- For each IP family and set of ports that `mirrored_groups` returns, there is one slice. A set of ports without
+  endpoints has no slice.
 - A slice has the labels and annotations of its Endpoints, except the trigger time and `kubectl apply`'s annotation.
-- EndpointSlices with the label of this controller and the Endpoints' name are adopted; surplus slices are deleted. A
-  slice that a client edits or deletes is corrected at once.
+- EndpointSlices with the label of this controller and the Endpoints' name are adopted, and surplus slices are deleted.
+  A slice that a client edits or deletes is corrected at once.
 - Mirrored slices that are correct are not written. No slice is created for Endpoints that are being deleted, nor in a
   namespace that is being deleted.
 
-Unlike in Kubernetes, a slice of earlier Endpoints of the same name gets its new owner even if nothing else changed.
+If Endpoints are deleted and created again with the same name, the new Endpoints become the owner of the existing
+slices. In Kubernetes, the owner changes only if another part of the slice also changes.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ MANAGER = "endpointslicemirroring-controller.k8s.io"
 """The value of the label `MANAGED_BY` on mirrored slices."""
 
 MAX_RETRIES = 15
-"""The number of retries of failing Endpoints before they are dropped (`maxRetries`)."""
+"""The number of times that failing Endpoints are retried before the controller drops them (`maxRetries`)."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def is_for_mirroring(endpoints: Object) -> bool:
-    """Return whether Endpoints may be mirrored, judging by their own labels and annotations (`shouldMirror`)."""
+    """Return whether the labels and annotations of Endpoints allow mirroring (`shouldMirror`)."""
     return endpoints.labels.get(SKIP_MIRROR) != "true" and LEADER not in endpoints.annotations
 
 
@@ -190,12 +191,14 @@ def _has_no_selector(service: Object) -> bool:
 
 
 def _service_keys(change: Change) -> Iterable[Key]:
-    """Return the key of a Service that has no selector, or had none before the change."""
+    """Return the key of a changed Service that has no selector, or had no selector before the change."""
     return {service.key for service in (change.old, change.new) if service is not None and _has_no_selector(service)}
 
 
 def _endpoints_keys(services: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function that maps a change to the Endpoints to enqueue: those that are or were mirrored.
+    """Return a function that maps a change to the Endpoints to enqueue.
+
+    The function returns Endpoints that are mirrored, or were mirrored before the change.
 
     Endpoints of a Service with a selector change often and are not enqueued. When a Service gets a selector, the change
     of the Service enqueues its Endpoints.

@@ -2,9 +2,10 @@
 
 Guarantees, those of `reconcile` (Kubernetes' `pkg/controller/endpointslicemirroring/reconciler.go`), which repacks the
 subsets first (`RepackSubsets` in `pkg/api/v1/endpoints/util.go`):
-- The division into subsets does not matter, because an address belongs to the set of all ports that it offers.
-- An address counts as not ready if, at the same port, it is ready in one subset and not ready in another.
-- Each set of ports has at most `maximum` addresses, ready addresses first; invalid IP addresses are left out.
+- The result does not depend on how the addresses are divided into subsets. Each address is grouped by the set of all
+  ports that it offers.
+- If the same address and port are ready in one subset and not ready in another subset, the address counts as not ready.
+- Each set of ports has at most `maximum` addresses; ready addresses have precedence. Invalid IP addresses are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class _Offer(NamedTuple):
 
 
 def mirrored_groups(subsets: Iterable[EndpointSubset], maximum: int) -> dict[str, dict[PortSet, Group]]:
-    """Return the endpoints of each IP family grouped by their ports; each set of ports has at most `maximum`."""
+    """Return the endpoints of each IP family, grouped by their ports.
+
+    Each set of ports has at most `maximum` endpoints.
+    """
     found: dict[str, dict[PortSet, Group]] = {IPV4: {}, IPV6: {}}
     for subset in repack(subsets):
         ports = sorted_ports(map(_slice_port, subset.ports or ()))

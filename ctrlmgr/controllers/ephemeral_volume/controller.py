@@ -1,9 +1,9 @@
-"""The ephemeral volume controller: each ephemeral volume of a pod gets its own claim, which is deleted with the pod.
+"""The ephemeral volume controller: creates a claim for each ephemeral volume of a pod, and owns it by the pod.
 
 Guarantees, as in Kubernetes (`pkg/controller/volume/ephemeral/controller.go`): the claim's name is `POD-VOLUME`, and
-the pod owns the claim. If a claim of another owner has the name of an ephemeral volume's claim, that claim is not
-changed. An Event reports the claim of the other owner, and the pod's later volumes wait. A claim that is deleted while
-its pod exists is created again. A terminating pod gets no claims.
+the pod owns the claim. If a claim with that name already exists and has another owner, the controller does not change
+that claim. The controller records an Event about this claim, and creates no claims for the pod's later volumes. A claim
+that is deleted while its pod exists is created again. The controller creates no claims for terminating pods.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ class EphemeralVolumes:
         self._recorder.event(pod, WARNING, "FailedBinding", f"ephemeral volume {volume['name']}: {problem}")
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
-        """Yield the pods that use a deleted claim, because the claim may have to be created again."""
+        """Yield the keys of the pods that use a deleted claim, because the claim may have to be created again."""
         if change.new is None:
             yield from (each.key for each in pods_of_claim(self._pods, change.object.key))
 
 
 def pod_keys(change: Change) -> Iterator[Key]:
-    """Yield a new pod with ephemeral volumes; the volumes of a pod cannot change later."""
+    """Yield the key of a new pod with ephemeral volumes; the volumes of a pod cannot change later."""
     pod = change.new
     if pod is None or pod.is_terminating or (change.old is not None and change.old.uid == pod.uid):
         return

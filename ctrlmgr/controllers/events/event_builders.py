@@ -24,7 +24,7 @@ def key_of(desired: CorrelatedEvent | Series) -> Key:
 
 
 def event_of(desired: CorrelatedEvent | Series) -> Object:
-    """Return the complete Event for a single occurrence or a series."""
+    """Return the complete Event for a single occurrence or for a series."""
     return Object.from_dict(_in_series(desired) if isinstance(desired, Series) else _counted(desired))
 
 

@@ -1,13 +1,13 @@
-"""Correlates recorded occurrences: each occurrence becomes a new Event, increments an Event's count, or is dropped.
+"""Correlates occurrences: each one becomes a new Event, increments the count of an Event, or is dropped.
 
 Guarantees, all as in client-go (`tools/record/events_cache.go`, `EventCorrelator`):
-- An occurrence that equals an earlier one increments the count of the same Event.
+- An occurrence that equals an earlier occurrence increments the count of the earlier occurrence's Event.
 - From the tenth message on, occurrences that differ only in their message are combined into one Event. The combination
   of messages ends after ten minutes without such an occurrence.
-- One component may record 25 occurrences about one object, and one more every five minutes; all further occurrences are
+- One component may record 25 occurrences about one object, and one more every five minutes. All further occurrences are
   dropped.
-- Correlation is pure except for its caches: the 4,096 most recent entries of each kind, with messages of at most 16
-  MiB.
+- Correlation has no side effects except on its caches. Each cache contains the 4,096 most recent entries, and the
+  cached messages have at most 16 MiB.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ REMEMBERED: Final = 4096
 _SIZE: Final = 16 * 1024 * 1024
 """The maximum size of the cached messages, in bytes."""
 SIMILAR: Final = 10
-"""The number of distinct messages from which on occurrences are combined (`defaultAggregateMaxEvents`)."""
+"""If occurrences have this number of distinct messages, they are combined into one Event (`defaultAggregateMaxEvents`).
+"""
 INTERVAL: Final = 600.0
 """The number of seconds without another message after which a group of messages is removed
 (`defaultAggregateIntervalInSeconds`).
@@ -62,7 +63,8 @@ class Occurrence(NamedTuple):
 class CorrelatedEvent(NamedTuple):
     """An Event to write.
 
-    `occurrence` is its latest occurrence; `name` and `first` are the name and time of its first occurrence.
+    `occurrence` is the latest occurrence of the Event. `name` and `first` are the name and the time of the first
+    occurrence.
     """
 
     occurrence: Occurrence

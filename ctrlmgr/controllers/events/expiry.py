@@ -2,9 +2,9 @@
 
 Guarantees:
 - Watchers receive DELETED, as when an etcd lease expires; finalizers do not delay the deletion of an Event.
-- The age of an Event is the age of its newest state in the log. A restart does not change the age; incrementing the
-  Event's count resets the age.
-- An Event that changes in the moment of its expiry is kept.
+- The age of an Event is the age of its newest state in the log. A restart of the process does not change the age. If
+  the Event's count is incremented, the age starts at 0 again.
+- If an Event changes at the moment of its expiry, the Event is kept.
 - One append to the log can delete many Events.
 
 Source: kube-apiserver's `--event-ttl` and `pkg/registry/core/event/storage`.
@@ -53,11 +53,11 @@ class EventExpiry:
         self._log = event_log
         self._ttl = ttl
         self._clock = clock
-        # Guards the fields below.
+        # This lock guards the fields below.
         self._lock = threading.Lock()
         # A heap of the current states of Events and some outdated states, which are skipped.
         self._states: list[tuple[Revision, Key]] = []
-        # The heap size at which outdated states are removed.
+        # The size of the heap at which outdated states are removed from the heap.
         self._room = ROOM
         events.add_handler(self._observe)
 
@@ -84,7 +84,7 @@ class EventExpiry:
         return event if event is not None and event.revision == revision else None
 
     def on_start(self) -> Iterator[Key]:
-        """Yield the only key, which `reconcile` then requeues."""
+        """Yield the only key; `reconcile` then requeues this key."""
         yield _ALL
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:

@@ -7,10 +7,10 @@ Guarantees:
   seconds.
 - As in client-go, there are two kinds of recorders. The recorder of most controllers (`tools/record`) combines similar
   occurrences, counts equal occurrences and limits the rate of a component (`event_correlation`). The scheduler and the
-  repairs use the other recorder (`tools/events`, the API `events.k8s.io/v1`), which turns repeated occurrences into a
+  repairs use the other recorder (`tools/events`, the API `events.k8s.io/v1`), which merges repeated occurrences into a
   series (`series`).
-- If the log is unavailable, the write of an Event is tried up to 12 times, and the rest of the queue waits. An Event
-  that the log refuses is dropped; for example, a terminating namespace accepts no Events.
+- If the log is unavailable, the recorder tries to write an Event up to 12 times, and the rest of the queue waits. If
+  the log refuses an Event, the Event is dropped; for example, a terminating namespace accepts no Events.
 - After `close`, the recorder tries once more to write each queued occurrence.
 
 An `EventRecorder` records the Events of one component; controllers use only this class. One `EventBroadcaster` writes
@@ -50,13 +50,13 @@ QUEUED: Final = 1000
 TRIES: Final = 12
 """The maximum number of tries per Event (`maxTriesPerEvent`)."""
 PAUSE: Final = 10.0
-"""Seconds between tries. The number of seconds between two tries; before the second try, the delay is a random part of
-this time, so that processes do not retry simultaneously.
+"""The number of seconds between two tries of a write. Before the second try, the delay is a random part of this time,
+so that processes do not retry simultaneously.
 """
 
 QUIET: Final = 10.0
-"""The minimum number of seconds between log lines about dropped occurrences; a line for each occurrence would cost as
-much as an Event.
+"""The minimum number of seconds between log lines about dropped occurrences. A log line for each dropped occurrence
+would cost as much as an Event.
 """
 
 _LOOK_UP: Final = 0.5
@@ -78,8 +78,8 @@ class Recorder(Protocol):
     ) -> None:
         """Record that something happened to `subject`; `type` is `Normal` or `Warning`, and `reason` is in CamelCase.
 
-        `action` is the component's action, and `related` is a related object; only Events of the newer API contain
-        these fields.
+        The argument `action` is the component's action, and `related` is a related object. Only Events of the newer API
+        (`events.k8s.io`) contain these fields.
         """
 
 
@@ -104,7 +104,7 @@ SILENT: Final[Recorder] = Silent()
 
 @contextmanager
 def failures_told(recorder: Recorder, subject: Object, reason: str, message: str) -> Iterator[None]:
-    """Record an Event about `subject` if the API refuses a write in the block, and then raise the error again.
+    """If the API refuses a write in the block, record an Event about `subject` and raise the error again.
 
     Conflicts are not recorded, because the controller retries. If the log itself fails, nothing is recorded, because
     the log would not accept an Event either.
@@ -175,14 +175,16 @@ class EventBroadcaster:
         self._series = SeriesCorrelator(clock.monotonic())
         # Series to update; only the thread that calls `process_next` uses this queue.
         self._due: deque[_Task] = deque()
-        # Guards the fields below; notified when work is added, and on close.
+        # This condition variable guards the fields below. It is notified when work is added and when the broadcaster is
+        # closed.
         self._changed = threading.Condition()
         self._occurrences: deque[tuple[Occurrence, PatchClient]] = deque()
         self._held: _Task | None = None
         self._closed = False
         self._dropped = 0  # The number of dropped occurrences since the last log line.
         self._quiet_until = 0.0
-        # The number in the last generated name: nanoseconds since 1970, or one more than the previous number.
+        # The number in the last generated name. It is the time in nanoseconds since 1970, or one more than the previous
+        # number.
         self._stamp = 0
 
     def recorder(self, component: str, client: PatchClient, *, in_series: bool = False) -> EventRecorder:
@@ -236,7 +238,7 @@ class EventBroadcaster:
     def close(self) -> None:
         """Refuse further occurrences, and try once to write the queue.
 
-        Only the thread of `process_next` may call this.
+        Only the thread that calls `process_next` may call this method.
         """
         with self._changed:
             self._closed = True
@@ -249,9 +251,9 @@ class EventBroadcaster:
             pass
 
     def process_next(self, timeout: float | None = None) -> bool:
-        """Process the next occurrence, after waiting for it for up to `timeout` seconds.
+        """Process the next occurrence; if the queue is empty, wait for one for up to `timeout` seconds.
 
-        Return False if there was no occurrence.
+        Return False if the method has processed no occurrence.
         """
         due = self._series.due(self._clock.monotonic(), self._clock.now())
         self._due.extend(_Task(series, client) for series, client in due)
@@ -324,7 +326,7 @@ def _send(desired: CorrelatedEvent | Series, client: PatchClient) -> None:
 
 
 def _is_refusal(error: CtrlmgrError) -> bool:
-    """Return whether a retry of a failed write would fail again.
+    """Return whether a failed write was refused, which means that a retry would fail again.
 
     A retry of a write can succeed after a conflict, or if the log was unavailable or busy.
     """

@@ -1,10 +1,11 @@
 """Merges repeated occurrences into one Event with a series, as kube-scheduler's recorder does.
 
 Guarantees, all as in client-go (`tools/events/event_broadcaster.go`):
-- Two occurrences are the same if type, action, reason, reporter, subject (at the version it was read) and related
-  object are equal. The messages of equal occurrences may differ; the Event keeps the first message.
-- The first occurrence becomes an Event; the second occurrence adds a series with the count 2. Later occurrences of a
-  series are only counted.
+- Two occurrences are equal if their type, action, reason, reporter, related object and subject are equal. The resource
+  version of the subject must also be equal. The messages of equal occurrences may differ; the Event keeps the first
+  message.
+- The first occurrence becomes an Event. The second occurrence adds a series with the count 2 to the Event. Later
+  occurrences only increment a count in memory.
 - A series is written again every 30 minutes, and a last time six minutes after its latest occurrence. After the end of
   the series, or six minutes after an occurrence that was not repeated, the same occurrence becomes a new Event.
 """
@@ -18,8 +19,8 @@ from ctrlmgr.client import PatchClient
 from ctrlmgr.controllers.events.event_correlation import Occurrence
 
 FINISH: Final = 360.0
-"""The number of seconds without another occurrence after which a series ends, and between two checks for ended series
-(`finishTime`).
+"""The number of seconds without another occurrence after which a series ends. The correlator checks for ended series at
+the same interval (`finishTime`).
 """
 REFRESH: Final = 1800.0
 """The number of seconds between two writes of every series (`refreshTime`)."""
@@ -28,7 +29,10 @@ _MICROSECONDS: Final = 1_000_000
 
 
 class Series(NamedTuple):
-    """An Event of the newer API: the first occurrence, the number of occurrences, and the time of the latest one."""
+    """An Event of the newer API.
+
+    It contains the first occurrence, the number of occurrences, and the time of the latest occurrence.
+    """
 
     first: Occurrence
     times: int

@@ -41,9 +41,9 @@ _LATER: Final = (30, 75)
 
 
 def desired_condition(schema: Mapping[str, Any], now: int, *, exists: bool) -> dict[str, Any] | None:
-    """Return the new condition of a FlowSchema; None if the FlowSchema has it already.
+    """Return the new condition of a FlowSchema; None if the FlowSchema already has this condition.
 
-    The argument `exists` says whether the priority level of the FlowSchema exists. `now` is the time of a change, in
+    The argument `exists` is True if the priority level of the FlowSchema exists. `now` is the time of a change, in
     microseconds since 1970.
     """
     name = _level_name(schema)
@@ -96,7 +96,7 @@ class DanglingCondition:
         return None
 
     def _is_frequent(self, key: Key) -> bool:
-        """Return whether a FlowSchema was written too often within the last minute; if not, record one write."""
+        """Return whether a FlowSchema was written too often within the last minute; if it was not, record one write."""
         now, times = self._clock.monotonic(), self._written.setdefault(key, deque())
         while times and now - times[0] > _MINUTE:
             times.popleft()
@@ -107,7 +107,7 @@ class DanglingCondition:
 
 
 def _applied(schema: Object, condition: Mapping[str, Any]) -> Object:
-    # Because the apply contains the uid, it cannot create a FlowSchema again that was just deleted.
+    # The apply contains the uid. Therefore it cannot create a FlowSchema again that was just deleted.
     metadata = {"name": schema.name, "uid": schema.uid}
     head = {"kind": "FlowSchema", "apiVersion": API_VERSION, "metadata": metadata}
     return Object.from_dict({**head, "status": {"conditions": [condition]}})

@@ -2,8 +2,8 @@
 
 Guarantees:
 - A missing object is created, both if it is mandatory and if it is suggested.
-- The spec of a mandatory object is always corrected; only the number of seats, and the seats to lend, of the level
-  `exempt` can be configured.
+- The spec of a mandatory object is always corrected. Users can configure only two of its fields: the number of seats of
+  the level `exempt`, and its number of seats to lend.
 - The spec of a suggested object is corrected if its annotation `apf.kubernetes.io/autoupdate-spec` has the value true.
   If a suggested object lacks the annotation, the annotation is added, and the spec is corrected if no user has changed
   it.
@@ -75,7 +75,7 @@ def revise(obj: Object, spec: Mapping[str, Any]) -> dict[str, Any] | None:
 def _says(metadata: Mapping[str, Any]) -> bool | None:
     """Return the value of the annotation.
 
-    None if it is missing or not a boolean that Go's `strconv.ParseBool` accepts.
+    The result is None if the annotation is missing, or is not a boolean that Go's `strconv.ParseBool` accepts.
     """
     value = (metadata.get("annotations") or {}).get(AUTO_UPDATE)
     return None if value not in _TRUE | _FALSE else value in _TRUE
@@ -87,7 +87,10 @@ def _may_correct(metadata: Mapping[str, Any]) -> bool:
 
 
 def _is_alike(name: str, actual: Mapping[str, Any], desired: Mapping[str, Any]) -> bool:
-    """Return whether a spec of an object equals the desired spec. The level `exempt` may have any number of seats."""
+    """Return whether the spec of an object equals the desired spec.
+
+    The number of seats of the level `exempt` is not compared.
+    """
     if name == EXEMPT and "exempt" in desired:
         return set(actual) == set(desired) and actual["type"] == desired["type"]
     return actual == desired

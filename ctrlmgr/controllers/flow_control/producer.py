@@ -1,7 +1,7 @@
 """Keeps the FlowSchemas and priority levels that every cluster has; the controller checks these objects once a minute.
 
-Guarantees: all FlowSchemas and priority levels that every cluster has exist soon after a process starts to serve, with
-the specs that `ensurer` decides. All missing objects of a kind are created in one write.
+Guarantees: all FlowSchemas and priority levels that every cluster has exist soon after a process starts to serve. The
+module `ensurer` decides their specs. All missing objects of a kind are created in one write.
 
 Source: Kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go` (post-start hook
 `priority-and-fairness-config-producer`).
@@ -33,7 +33,7 @@ _EVERY: Final = 60.0
 
 
 class ConfigurationProducer:
-    """Reconciles the FlowSchemas and priority levels that every cluster has; the only key stands for all of them."""
+    """Reconciles the FlowSchemas and priority levels that every cluster has; one key stands for all of them."""
 
     def __init__(self, informers: Informers) -> None:
         """Create a reconciler that reads from the caches of `informers`, which have not synced yet."""

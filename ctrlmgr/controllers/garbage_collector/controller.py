@@ -1,14 +1,14 @@
-"""The garbage collector: deletes objects without owners, and completes foreground and orphaning deletions.
+"""The garbage collector: deletes objects whose owners are deleted, and completes foreground and orphaning deletions.
 
 Guarantees:
 
-- An object is deleted only if each of its owners does not exist or waits for the object's deletion. A deletion has, as
-  preconditions, the uid and resourceVersion for which the decision was made.
+- An object is deleted only if each of its owners is deleted or waits for the object's deletion. The preconditions of
+  the deletion are the uid and the resourceVersion with which the decision was made.
 - An owner reference refers to the object with the kind, name and uid in the reference. If the owner's kind is
   namespaced, the owner is in the dependent's namespace.
-- Decisions made while a sync replaces the stores are discarded and made again.
-- Every write of the garbage collector is conditional on the revision that was read. A write that is repeated, late or
-  lost in a crash does no harm, because the next reconcile decides again.
+- If a decision was made while a sync replaced the stores, the decision is discarded and made again.
+- Every write of the garbage collector is conditional on the revision that was read. A repeated, late or lost write does
+  no harm, because the next reconcile decides again.
 
 The module `decisions` contains the rules, and `owner_graph` contains the graph of owner references.
 """
@@ -53,11 +53,11 @@ log = structlog.get_logger(__name__)
 
 
 _SYNCING = 0.1
-"""The number of seconds until an object that was read during a sync is reconciled again."""
+"""The number of seconds after which an object that was reconciled during a sync is reconciled again."""
 
 
 class GarbageCollector:
-    """Reconciles objects of every kind; the key of a reconcile is that of an `Item`."""
+    """Reconciles objects of every kind; the key of a reconcile is the property `key` of an `Item`."""
 
     def __init__(self, graph: Graph, informers: Informers, recorder: Recorder) -> None:
         """Create a reconciler that decides with `graph`, and records Events for invalid owner references.
@@ -67,10 +67,10 @@ class GarbageCollector:
         self._graph = graph
         self._recorder = recorder
         self._informers = informers
-        # The keys are the uids of owners; only the informers' thread uses this dictionary.
+        # The keys of this dictionary are the uids of owners. Only the informers' thread uses the dictionary.
         self._late: dict[str, set[Item]] = {}
-        """Dependents that were created while their owner waited for other dependents; a dependent stays here until one
-        of the others is deleted.
+        """Dependents that were created while their owner waited for the deletion of other dependents. A dependent stays
+        in this dictionary until one of the other dependents is deleted.
         """
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
@@ -115,9 +115,9 @@ class GarbageCollector:
     def _is_late(self, new: Object) -> bool:
         """Return whether an object, such as a replacement, was created while an owner waited for other dependents.
 
-        Like Kubernetes (`processDeletingDependentsItem`), the collector deletes an object that was created during the
-        wait only after one of the other dependents is deleted. If it deleted such objects immediately, the collector
-        and the controller that replaces objects would race until the owner is deleted.
+        Like Kubernetes (`processDeletingDependentsItem`), the collector does not immediately delete an object that was
+        created during the wait. The collector deletes the object after one of the other dependents is deleted.
+        Otherwise the controller that replaces the objects would create them as fast as the collector deletes them.
         """
         for reference in references(new):
             place = self._graph.place_of(reference, new.namespace)
@@ -133,9 +133,10 @@ class GarbageCollector:
         return (item.key for item in self._graph.dependents(owner.uid))
 
     def _unblocked(self, old: Object, new: Object | None) -> Iterator[Key]:
-        """Yield the owners whose deletion `old` no longer blocks, and late dependents of these owners.
+        """Yield the owners whose deletion `old` no longer blocks, and the late dependents of these owners.
 
-        An owner is reconciled once, after its last blocking dependent is deleted, and not after each dependent.
+        An owner is reconciled only after its last blocking dependent is deleted, and not after each deletion of a
+        dependent.
         """
         still = {owner.uid for owner in references(new) if owner.block_owner_deletion} if new is not None else ()
         for reference in references(old):
@@ -191,7 +192,7 @@ def _without(obj: Object, finalizer: str) -> Object:
 def is_collected(kind: Kind) -> bool:
     """Return whether objects of a kind are garbage-collected.
 
-    As in Kubernetes, Events are not garbage-collected, because there are too many Events.
+    As in Kubernetes, Events are not garbage-collected, because there can be very many Events.
     """
     return {"delete", "list", "watch"} <= kind.verbs and kind.storage != EVENTS
 
@@ -221,8 +222,8 @@ class _CustomOwners:
             self._scopes[name] = Scope(resource, definition.namespaced)
         if resource not in self._listers:
             self._listers[resource] = instances.lister
-            # This handler precedes the controller's handler, which reads the graph. A graph that lacks a change could
-            # cause too many deletions.
+            # The graph's handler precedes the controller's handler, which reads the graph. If the graph lacked a
+            # change, the controller could delete objects that it must keep.
             instances.add_handler(self._graph.fold, vital=True)
             self._controller.watch(Watch(instances, self._collector.affected))
         for item in self._graph.referring(news) if news else ():
@@ -248,7 +249,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     listers = {resource: informer.lister for resource, informer in watched.items()}
     graph = Graph(listers, scopes)
     for informer in watched.values():
-        # This handler precedes the controller's handler, which reads the graph.
+        # The graph's handler precedes the controller's handler, which reads the graph.
         informer.add_handler(graph.fold, vital=True)
     collector = GarbageCollector(graph, informers, context.recorder(DESCRIPTOR))
     watches = [Watch(informer, collector.affected) for informer in watched.values()]

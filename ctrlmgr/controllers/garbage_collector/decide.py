@@ -20,22 +20,25 @@ class Delete(NamedTuple):
 
     propagation: str
     unblock: bool = False
-    """Whether `blockOwnerDeletion` must be set to False first, because a dependent of the object also waits for
-    deletions, perhaps for that of the object.
+    """Whether `blockOwnerDeletion` must be set to False before the deletion. This prevents a deadlock if a dependent of
+    the object also waits for deletions, perhaps for the deletion of the object.
     """
 
 
 class Detach(NamedTuple):
     """The decision to keep the object with only these owner references.
 
-    All owners in other references are deleted, or wait for the object's deletion.
+    The owners in the removed references are deleted, or wait for the object's deletion.
     """
 
     references: Sequence[OwnerReference]
 
 
 class Orphan(NamedTuple):
-    """The decision to remove the dependents' references to the object, and then the object's orphan finalizer."""
+    """The decision to orphan dependents.
+
+    Their references to the object are removed first, and then the orphan finalizer of the object.
+    """
 
     dependents: Sequence[Object]
 
@@ -51,7 +54,7 @@ Decision: TypeAlias = Delete | Detach | Orphan | Release | None
 
 
 class _OwnerState(Enum):
-    """The state of an owner, as the garbage collector sees it for one dependent."""
+    """The state of an owner, from the point of view of one dependent."""
 
     SOLID = auto()
     WAITING = auto()
@@ -93,11 +96,11 @@ def _decide_terminating(obj: Object, graph: Graph) -> Decision:
 
 
 def _owner_state(owner: OwnerReference, obj: Object, graph: Graph) -> _OwnerState:
-    """Return the state of an owner, given its place and uid.
+    """Return the state of an owner with the given place and uid.
 
     A namespaced owner is looked up in the dependent's namespace, so the state of an owner in another namespace is
     ABSENT. The state is UNKNOWN for a namespaced owner of a cluster-scoped dependent, and for an owner of a kind that
-    is not served. An owner whose state is UNKNOWN protects the dependent forever.
+    is not served. An owner whose state is UNKNOWN prevents the deletion of the dependent forever.
     """
     place = graph.place_of(owner, obj.namespace)
     if place is None:
@@ -114,7 +117,7 @@ def _waits(graph: Graph, item: Item) -> bool:
 
 
 def _propagation(obj: Object) -> str:
-    """Return the deletion propagation that the object's own finalizers request."""
+    """Return the propagation policy of the object's deletion, which is given by the object's own finalizers."""
     finalizers = obj.metadata.finalizers or ()
     if ORPHAN in finalizers:
         return "Orphan"

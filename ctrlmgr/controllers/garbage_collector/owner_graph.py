@@ -4,14 +4,15 @@ Guarantees:
 
 - The cost of a change is proportional to the number of the object's references; an object without references uses no
   memory.
-- Owners are not nodes of the graph. An owner reference contains the place of the owner, and the store contains the
-  current object at that place. An owner that never existed and a deleted owner are handled in the same way, so the
-  graph needs no virtual nodes as in Kubernetes.
-- If an owner is not in its store, the owner was deleted; it cannot be merely delayed. The owner's uid was assigned
-  before any object could refer to the owner, and the stores follow the log in order. Therefore a reader that sees an
-  owner reference would also see an existing owner. The guarantee that an owner is in its store does not hold while a
-  sync replaces the stores: see `Informers.epoch`.
-- To detect owners in another namespace, the graph keeps the namespace of every namespaced object.
+- The graph has no nodes for owners. An owner reference contains the place of the owner, and the store contains the
+  current object at that place. An owner that never existed is handled like a deleted owner. Therefore the graph needs
+  no virtual nodes, which Kubernetes' graph has.
+- If an owner is not in its store, the owner was deleted, because a store cannot receive an owner later than its
+  dependents. The owner's uid was assigned before any object could refer to the owner, and the stores follow the log in
+  order. Therefore a reader that sees an owner reference also sees the owner if the owner exists. This guarantee does
+  not hold while a sync replaces the stores (see `Informers.epoch`).
+- The graph keeps the namespace of every namespaced object, in order to detect references to owners in another
+  namespace.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Item(NamedTuple):
 
     @classmethod
     def parse(cls, key: Key) -> Item:
-        """Parse a controller's key, as the property `key` formats it."""
+        """Parse a controller's key, which has the format of the property `key`."""
         resource, _, name = key.name.partition("/")
         return cls(Resource.parse(resource), Key(key.namespace, name))
 
@@ -57,8 +58,6 @@ class Scope(NamedTuple):
 
 class _Dependents:
     """The dependents of an owner, and, for each dependent, whether it blocks the owner's deletion.
-
-    `blocking` is the number of blocking dependents.
 
     The field `blocking` is the number of dependents that block the deletion.
     """
@@ -81,10 +80,10 @@ class Graph:
         self._listers = listers
         self._scopes = scopes
         self._lock = threading.Lock()
-        # The keys are uids of owners; no value is empty. The lock guards it.
+        # The keys of this dictionary are uids of owners, and no value is empty. The lock guards the dictionary.
         self._dependents: dict[str, _Dependents] = {}
-        # The namespace of each namespaced object, by the object's uid; and the pairs of dependent and owner uid that
-        # `misplaced` has yielded. The lock guards both.
+        # The lock guards two fields: the namespace of each namespaced object, keyed by the object's uid, and the pairs
+        # of dependent and owner uid that `misplaced` has already yielded.
         self._namespaces: dict[str, str] = {}
         self._reported: set[tuple[Item, str]] = set()
 
@@ -127,10 +126,10 @@ class Graph:
             del self._dependents[uid]
 
     def misplaced(self, change: Change) -> Iterator[tuple[Object, OwnerReference]]:
-        """Yield dependents that have, after a change, a reference to an owner in another namespace.
+        """Yield the dependents that, after a change, have a reference to an owner in another namespace.
 
-        Each dependent is yielded once. A namespaced owner may only own objects in its namespace. For each object only
-        the first reference to an owner in another namespace is yielded (`addDependentToOwners`, `processGraphChanges`).
+        A namespaced owner may only own objects in its namespace. Each dependent is yielded once, with its first
+        reference to an owner in another namespace (`addDependentToOwners`, `processGraphChanges`).
         """
         old, new = change.old, change.new
         if new is None:
@@ -139,7 +138,7 @@ class Graph:
         if owners := references(new):
             known = {each.uid for each in references(old)} if old is not None and is_same else set()
             yield from self._astray(new, [each for each in owners if each.uid not in known])
-        # The thread that updates the graph needs no lock to read it.
+        # The lock is not needed here, because only this thread updates the graph.
         if new.namespace and not is_same and new.uid in self._dependents:
             for item in self.dependents(new.uid):
                 dependent = self.get(item)
@@ -162,7 +161,7 @@ class Graph:
         return lister.get(item.place) if lister is not None else None
 
     def place_of(self, reference: OwnerReference, namespace: str) -> Item | None:
-        """Return the place of the owner of an object in `namespace`, which is empty for a cluster-scoped object.
+        """Return the place of the owner of an object in `namespace`, which is empty if the object is cluster-scoped.
 
         Return None if the place is unknown: the owner's kind is not collected, or the owner's kind is namespaced and
         the dependent is cluster-scoped.
@@ -184,23 +183,26 @@ class Graph:
             return {uid: tuple(dependents.items) for uid, dependents in self._dependents.items()}
 
     def referring(self, kinds: Collection[tuple[str, str]]) -> Sequence[Item]:
-        """Return the places of the objects that refer to an owner of one of these kinds, by (apiVersion, kind)."""
+        """Return the places of the objects that refer to an owner of one of these kinds.
+
+        A kind is a pair (apiVersion, kind).
+        """
         with self._lock:
             items = {item for dependents in self._dependents.values() for item in dependents.items}
         return [item for item in items if (obj := self.get(item)) is not None and _refers(obj, kinds)]
 
     def is_blocked(self, uid: str) -> bool:
-        """Return whether a dependent of the owner `uid` has `blockOwnerDeletion`."""
+        """Return whether any dependent of the owner `uid` has set `blockOwnerDeletion`."""
         return self.blocking(uid) > 0
 
     def blocking(self, uid: str) -> int:
-        """Return the number of dependents of the owner `uid` that have `blockOwnerDeletion`."""
+        """Return the number of dependents of the owner `uid` that have set `blockOwnerDeletion`."""
         with self._lock:
             dependents = self._dependents.get(uid)
             return dependents.blocking if dependents is not None else 0
 
     def __len__(self) -> int:
-        """Return the number of owners that references name, including owners that do not exist."""
+        """Return the number of owners in references, including owners that do not exist."""
         return len(self._dependents)
 
 
@@ -209,7 +211,7 @@ def _refers(obj: Object, kinds: Collection[tuple[str, str]]) -> bool:
 
 
 def references(obj: Object) -> Sequence[OwnerReference]:
-    """Return the owner references of an object; the list is empty rather than None."""
+    """Return the owner references of an object; if there are none, return an empty list."""
     return obj.metadata.owner_references or ()
 
 

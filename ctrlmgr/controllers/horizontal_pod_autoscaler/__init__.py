@@ -1,4 +1,4 @@
-"""The HorizontalPodAutoscaler controller: sets the number of replicas of a workload by the workload's metrics."""
+"""The HorizontalPodAutoscaler controller: sets a workload's number of replicas according to metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctrlmgr.settings.setting_declaration import Setting
 from ctrlmgr.settings.setting_types import DURATION, TEXT, decimal, whole
 
 API_SERVICES = Resource("apiregistration.k8s.io", "apiservices")
-"""The resource of APIServices, which name the servers that provide metrics."""
+"""The resource of APIServices; APIServices contain the addresses of the servers that provide metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,14 @@
-"""Fetches metrics from the servers that APIServices name, as Kubernetes' clients do through its aggregator.
+"""Fetches metrics from the servers that APIServices name, like Kubernetes' clients that use its aggregator.
 
 Guarantees:
-- Of the known versions of a group, the version is used whose APIService has the highest priority.
-- A group is absent if none of its APIServices names a server. If the group of resource metrics is absent, stored
+- If a group has several known versions, the version whose APIService has the highest priority is used.
+- If no APIService of a group names a server, the group is absent. If the group of resource metrics is absent, stored
   PodMetrics are used.
-- The front proxy headers of each request name the user `system:serviceaccount:kube-system:horizontal-pod-autoscaler`. A
-  server accepts these headers if it trusts this process's client certificate.
+- The front proxy headers of each request contain the user
+  `system:serviceaccount:kube-system:horizontal-pod-autoscaler`. A server accepts these headers if it trusts this
+  process's client certificate.
 
-Paths and messages are those of `k8s.io/metrics/pkg/client` and `pkg/controller/podautoscaler/metrics/client.go`.
+Paths and messages are the same as in `k8s.io/metrics/pkg/client` and `pkg/controller/podautoscaler/metrics/client.go`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _VERSIONS: Final[Mapping[str, Sequence[str]]] = {
 """The known versions of each group, the preferred version first."""
 
 _UNAVAILABLE: Final = Reply(code=503, media_type="text/plain")
-"""The reply of Kubernetes' aggregator for an unreachable server."""
+"""The reply that Kubernetes' aggregator sends if a server is unreachable."""
 
 Calls = Callable[[Call], Reply]
 T = TypeVar("T")
@@ -106,7 +107,7 @@ class MetricsServers:
         return self._spec(group) is not None
 
     def ask(self, call: Calls, group: str, path: str, query: Mapping[str, str], about: str, type_: type[T]) -> T:
-        """Return the reply of the server of a group, decoded as `type_`.
+        """Return the reply of a group's server, decoded as `type_`.
 
         `about` describes the request in error messages. Raises `MetricsError`, with client-go's messages, if the
         request fails.
@@ -148,7 +149,7 @@ class MetricsServers:
 
 
 class Aggregated(Served):
-    """The metrics of a cluster: from the servers of the metrics APIs, or from stored PodMetrics."""
+    """The metrics of a cluster, from the servers of the metrics APIs or from stored PodMetrics."""
 
     def __init__(
         self,
@@ -159,7 +160,8 @@ class Aggregated(Served):
     ) -> None:
         """Create a client that queries `servers` with `call`.
 
-        `stored` lists PodMetrics as for `Served`, `kinds` returns the served kinds.
+        The function `stored` lists PodMetrics, like the function that `Served` needs. The function `kinds` returns the
+        served kinds.
         """
         super().__init__(stored)
         self._servers = servers
@@ -200,7 +202,7 @@ class Aggregated(Served):
         if not self._servers.has("custom.metrics.k8s.io"):
             return super().object(name, namespace, described, metric)
         resource = self._resource(described)
-        # If the object is a namespace, it can only be the autoscaler's own namespace.
+        # If the object is a namespace, it is always the namespace of the autoscaler.
         if str(resource) == "namespaces":
             path, about = f"namespaces/{namespace}/metrics/{name}", f"metrics.custom.metrics.k8s.io {name}"
         else:

@@ -55,7 +55,7 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 class MeasuredPod:
-    """A pod of an autoscaler's target, with or without metrics."""
+    """A pod of an autoscaler's target; the pod may have no metrics."""
 
     def __init__(self, obj: Object) -> None:
         """Create an instance for `obj`, which is a pod."""
@@ -109,7 +109,7 @@ def _request(pod: MeasuredPod, resource: str, container: str) -> int:
 
 
 def _pod_level(pod: MeasuredPod, level: Mapping[str, str], resource: str) -> int:
-    """Return the pod-level request if there is one, otherwise the sum of the containers' requests."""
+    """Return the request of the whole pod if it is set, otherwise the sum of the containers' requests."""
     overhead = milli((pod.spec.overhead or {}).get(resource, "0"))
     if resource in level:
         return milli(level[resource]) + overhead

@@ -1,4 +1,4 @@
-"""One pass over one autoscaler, which reads metrics, decides the replicas, scales the target, and writes the status.
+"""One pass over one autoscaler: reads metrics, decides the number of replicas, scales the target, writes the status.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`reconcileAutoscaler`).
 """
@@ -65,13 +65,13 @@ class _Refused(Problem):
 
 
 class Selectors:
-    """The pod selector of each autoscaler, by which autoscalers that select the same pods are detected.
+    """The pod selectors of all autoscalers, which are used to find autoscalers that select the same pods.
 
     An instance is thread-safe.
     """
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an instance without selectors."""
         self._lock = threading.Lock()
         self._selectors: dict[Key, LabelSelector] = {}
 
@@ -111,7 +111,7 @@ class PassDependencies(NamedTuple):
     options: Options
 
     def kinds_of(self, group: str, kind: str) -> list[Kind]:
-        """Return the kinds with a group and a name, in all versions."""
+        """Return all versions of the kinds that have the given group and name."""
         return [each for each in self.kinds() if (each.gvk.group, each.gvk.kind) == (group, kind)]
 
     def pods_of(self, namespace: str, selector: LabelSelector) -> list[Object]:

@@ -1,10 +1,11 @@
-"""The HorizontalPodAutoscaler controller: sets the number of replicas of scale targets by metrics.
+"""The HorizontalPodAutoscaler controller: sets the number of replicas of scale targets according to metrics.
 
 Guarantees, as in Kubernetes (`pkg/controller/podautoscaler/horizontal.go`):
 - Every autoscaler is evaluated once in each period; changes of an autoscaler do not cause more evaluations.
 - The controller scales any object with the subresource `scale`, and only through that subresource.
-- If several autoscalers select the same pods, none of them scales its target, and the status of each reports this.
-- A failure of the evaluation is reported in a condition and an Event, and retried in the next period.
+- If several autoscalers select the same pods, none of these autoscalers scales its target, and the status of each
+  autoscaler reports the problem.
+- If an evaluation fails, a condition and an Event report the failure, and the evaluation is retried in the next period.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ class AutoscalerReconciler:
     ) -> None:
         """Create a reconciler that reads `autoscalers`.
 
-        The function `metrics` returns a metrics client, given the client of a reconcile.
+        The function `metrics` takes the API client of a reconcile, and returns a metrics client.
         """
         self._autoscalers = autoscalers
         self._around = surroundings
         self._metrics = metrics
         self._clock = clock
-        # The histories of recommendations, by the autoscaler's key. Only one worker reconciles a key at a time, and
-        # dictionary operations are atomic.
+        # The histories of recommendations, keyed by the autoscaler's key. No lock is needed, because only one worker
+        # reconciles a key at a time, and dictionary operations are atomic.
         self._memories: dict[Key, Memory] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:

@@ -43,10 +43,10 @@ class MetricProposal(NamedTuple):
 
 
 class MetricUnavailable(MetricsError):
-    """A metric was unavailable.
+    """Raised if a metric is unavailable.
 
-    `reason` and `message` are the reason and message of the condition and the Event. The message of the exception is
-    used for the combined error.
+    `reason` and `message` become the reason and the message of the condition and the Event. The combined error contains
+    the message of the exception.
     """
 
     def __init__(self, reason: str, event_message: str, message: str) -> None:
@@ -72,7 +72,7 @@ class MetricsContext(NamedTuple):
 class Evaluation(NamedTuple):
     """The combined result of the evaluation of all metrics.
 
-    If nothing can be decided, `replicas` is None, and `failures` contains the reasons.
+    If the number of replicas cannot be decided, `replicas` is None, and `failures` contains the reasons.
     """
 
     replicas: int | None
@@ -154,7 +154,7 @@ def _resource_name(source: Source, utilization: str) -> str:
 
 
 def _of_resource(source: Source, context: MetricsContext, container: str) -> tuple[Proposal, dict[str, Any]]:
-    """Return the proposal that the usage of a resource makes, and the current value of the metric."""
+    """Return the proposal that is based on the usage of a resource, and the current value of the metric."""
     target, resource = source.target, source.name
     if target.average_value is None and target.average_utilization is None:
         either = "neither an average utilization target nor an average value (usage) target was set"

@@ -1,7 +1,7 @@
 """The metrics client: resource, custom and external metrics for an autoscaler.
 
 Guarantees: amounts are in thousandths of the metric's unit, times and windows in microseconds. If metrics are
-unavailable, the methods raise `MetricsError` with the messages of Kubernetes' clients
+unavailable, the methods raise `MetricsError` with the same messages as Kubernetes' clients
 (`pkg/controller/podautoscaler/metrics/client.go`).
 """
 
@@ -20,7 +20,7 @@ _SECOND: Final = 1_000_000
 
 
 class MetricsError(CtrlmgrError):
-    """The metrics are unavailable or unusable."""
+    """Raised if metrics are unavailable or unusable."""
 
 
 class PodMetric(NamedTuple):
@@ -155,7 +155,7 @@ def _span(text: str) -> int:
 
 
 def milli(amount: str | float) -> int:
-    """Return a resource quantity in thousandths, rounded up (`Quantity.MilliValue`)."""
+    """Return a resource quantity in thousandths of its unit, rounded up (`Quantity.MilliValue`)."""
     return -(-quantity.parse(str(amount)) // MILLI)
 
 

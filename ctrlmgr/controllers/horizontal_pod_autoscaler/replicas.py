@@ -4,8 +4,8 @@ The proposed number is the current number times the ratio of the metric to its t
 within a tolerance of 1, the number of replicas does not change. To compute the number of replicas, pods count as
 follows:
 - Terminating and failed pods, and their metrics, are left out.
-- Pods that are not ready yet (for CPU: in their first minutes, or never ready) count with zero usage in scaling up, and
-  are left out in scaling down.
+- Pods that are not ready count with zero usage in scaling up, and are left out in scaling down. For CPU metrics, pods
+  in their first minutes and pods that were never ready also count as not ready.
 - Pods without metrics count with zero usage in scaling up. In scaling down, pods without metrics count with their whole
   request, or with the target if the target is higher.
 - If these corrections would reverse the direction of the scaling, the number of replicas does not change.
@@ -30,18 +30,21 @@ _NO_PODS: Final = "no pods returned by selector while calculating replica count"
 
 
 class Tolerances(NamedTuple):
-    """The relative distance of a metric from its target within which it causes no change."""
+    """The tolerances: if a metric's relative distance from its target is smaller, replicas do not change."""
 
     down: float = 0.1
     up: float = 0.1
 
     def covers(self, ratio: float) -> bool:
-        """Return whether a ratio of usage to target is close enough to 1 to cause no change."""
+        """Return whether a ratio of usage to target is so close to 1 that the number of replicas must not change."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
 class Readiness(NamedTuple):
-    """The microseconds after a pod's start in which its CPU does not count, for unready and for never ready pods."""
+    """The times after a pod's start during which its CPU does not count, in microseconds.
+
+    One time is for unready pods, and one is for pods that were never ready.
+    """
 
     cpu_initialization_period: int = 300_000_000
     initial_readiness_delay: int = 30_000_000
@@ -57,7 +60,10 @@ class GroupedPods(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """The replicas that a metric proposes, and the metric's current value: absolute, and in percent of requests."""
+    """The number of replicas that a metric proposes, and the metric's current value.
+
+    The value is given as an amount and in percent of the requests.
+    """
 
     replicas: int
     usage: int
@@ -75,7 +81,7 @@ class MetricInput(NamedTuple):
 
 
 def group(situation: MetricInput, metrics: PodMetrics, resource: str) -> GroupedPods:
-    """Group the names of pods by how the pods count."""
+    """Group the names of pods by how the pods count in the computation."""
     ready = 0
     unready, missing, ignored = set[str](), set[str](), set[str]()
     for pod in situation.pods:
@@ -97,7 +103,7 @@ def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now:
         return True
     is_unready, changed_at = pod.ready.status == "False", pod.ready_changed_at
     if pod.started_at + readiness.cpu_initialization_period > now:
-        # The pod is unready, or no whole measurement window has passed since its readiness changed.
+        # The pod is unready, or it became ready so recently that no whole measurement window has passed.
         return is_unready or metric.at < changed_at + metric.window
     return is_unready and pod.started_at + readiness.initial_readiness_delay > changed_at
 
@@ -105,7 +111,9 @@ def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now:
 def by_utilization(
     situation: MetricInput, target: int, metrics: PodMetrics, resource: str, container: str = ""
 ) -> Proposal:
-    """Return the proposal that results from the usage in percent of the requests; `target` is the target percentage.
+    """Return the proposal that results from the usage in percent of the requests.
+
+    The argument `target` is the target percentage.
 
     If `container` is given, only the container of that name in each pod counts. Raises `MetricsError`.
     """
@@ -127,7 +135,7 @@ def by_utilization(
 
 
 def by_average(situation: MetricInput, target: int, metrics: PodMetrics, resource: str = "") -> Proposal:
-    """Return the proposal that results from an average amount per pod; `target` is the target of that average.
+    """Return the proposal that results from an average amount per pod; `target` is the target amount.
 
     Raises `MetricsError`.
     """
@@ -159,9 +167,9 @@ def _counted(metrics: PodMetrics, grouped: GroupedPods) -> dict[str, int]:
 def _rebalanced(
     counted: Mapping[str, int], grouped: GroupedPods, ratio: float, filled: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """Return the usages, with assumed usages for pods whose usage does not count.
+    """Return the usages, including assumed usages for pods whose measured usage does not count.
 
-    None if no usage has to be assumed.
+    Return None if no usage has to be assumed.
     """
     counts_unready = bool(grouped.unready) and ratio > 1.0
     if not grouped.missing and not counts_unready:
@@ -187,7 +195,7 @@ def _average(used: Mapping[str, int], target: int) -> tuple[float, int]:
 
 
 def _ratio(amount: float, target: float) -> float:
-    """Divide as Go does, where a zero target is not an error."""
+    """Divide like Go: a division by a target of zero is not an error."""
     if target:
         return amount / target
     return math.inf if amount > 0 else math.nan
@@ -218,8 +226,8 @@ def _whole(number: float) -> int:
 def by_total(situation: MetricInput, usage: int, target: int) -> Proposal:
     """Return the proposal that results from one amount for all pods together.
 
-    Raises `MetricsError` if the pods cannot be counted. If there are no replicas now, the proposed number is the ratio
-    of the amount to its target.
+    Raises `MetricsError` if the pods cannot be counted. If there are no replicas now, the proposed number of replicas
+    is the ratio of the amount to its target.
     """
     ratio = _ratio(usage, target)
     if not situation.current:

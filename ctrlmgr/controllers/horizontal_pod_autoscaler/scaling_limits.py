@@ -1,11 +1,12 @@
-"""Limits a scaling step of an autoscaler by stabilization, rate policies and bounds.
+"""Limits the change of an autoscaler's number of replicas by stabilization, rate policies, minimum and maximum.
 
 Guarantees:
-- If `spec.behavior` is not set, scaling down uses the highest recommendation of the stabilization window. If
-  `spec.behavior` is not set, scaling up at most doubles the replicas in one step, but may always reach four replicas.
-- If `spec.behavior` is set, each direction has a stabilization window, and the most cautious recommendation within the
-  window is used. The policies of a direction limit the change within a period to a number or a percentage of pods. The
-  field `selectPolicy` selects the largest or the smallest of these limits, or forbids changes.
+- If `spec.behavior` is not set, scaling down uses the highest recommendation of the stabilization window. Scaling up at
+  most doubles the replicas in one step, but may always reach four replicas.
+- If `spec.behavior` is set, each direction has a stabilization window, and the recommendation within the window that
+  changes the number of replicas least is used. The policies of a direction limit the change within a period to an
+  absolute number or a percentage of pods. The field `selectPolicy` selects the largest or the smallest of these limits,
+  or forbids changes.
 - The resulting number of replicas is within the minimum and maximum in the autoscaler's spec.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go`. In this module, times and durations are in
@@ -58,7 +59,7 @@ class Memory:
 
 
 def _replace_outdated(samples: list[Sample], new: Sample, cutoff: int) -> None:
-    """Replace the last sample in the list that is older than `cutoff`; if there is none, append the new sample."""
+    """Replace the last sample in the list that is older than `cutoff`; if no sample is older, append the new sample."""
     outdated = [place for place, sample in enumerate(samples) if sample.at < cutoff]
     if outdated:
         samples[outdated[-1]] = new
@@ -78,7 +79,7 @@ class Limited(NamedTuple):
 
     replicas: int
     stabilized: str
-    """The reason why stabilization changed the recommendation; empty if it did not change."""
+    """The reason of the condition if stabilization changed the recommendation, otherwise an empty string."""
     is_limited: bool
     reason: str
     message: str
@@ -96,7 +97,7 @@ _MESSAGES: Final = {
 def limit(
     memory: Memory, behavior: Behavior | None, bounds: Bounds, current: int, desired: int, window: int, now: int
 ) -> Limited:
-    """Return a recommendation to which the limits were applied, and record it.
+    """Apply the limits to a recommendation, record the recommendation, and return the result.
 
     The argument `window` is the stabilization window for scaling down, in microseconds.
     """
@@ -190,7 +191,7 @@ def _down_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
 def _proposals(
     rules: Rules, memory: Memory, current: int, now: int, proposed: Callable[[int, int, bool], int]
 ) -> list[int]:
-    """Return the limit that each policy sets, relative to the replicas at the start of the policy's period."""
+    """Return each policy's limit, based on the number of replicas at the start of the policy's period."""
     found: list[int] = []
     for policy in rules.policies or ():
         since = now - policy.period_seconds * _SECOND

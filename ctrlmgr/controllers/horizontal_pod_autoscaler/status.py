@@ -52,7 +52,7 @@ class StatusDraft:
     ) -> None:
         """Set the current number of replicas, the desired number of replicas, and the metrics.
 
-        A desired number of None means unchanged; metrics of None mean that no metric was read.
+        If the desired number is None, it is not changed. If the metrics are None, no metric was read.
         """
         kept = ("lastScaleTime", "conditions")
         wanted = self._fields["desiredReplicas"] if desired is None else desired
@@ -63,14 +63,14 @@ class StatusDraft:
         self._fields = {**fields, "currentReplicas": current, "desiredReplicas": wanted, "currentMetrics": listed}
 
     def written_to(self, obj: Object) -> Object | None:
-        """Return the autoscaler with this status; None if its status is equal already."""
+        """Return the autoscaler with this status; None if the autoscaler already has an equal status."""
         if self._normal(self._fields) == self._normal(self._before):
             return None
         return Object.from_dict({**obj.to_dict(), "status": self._fields})
 
     @staticmethod
     def _normal(fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields for comparison: an empty list equals a missing list."""
+        """Return the fields in the form in which they are compared: a missing list becomes an empty list."""
         return {name: value for name, value in fields.items() if value not in (None, [], 0)}
 
 

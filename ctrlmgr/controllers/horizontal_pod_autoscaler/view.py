@@ -1,7 +1,7 @@
 """Typed views of a HorizontalPodAutoscaler (autoscaling/v2) and a Scale, with the fields that the controller reads.
 
-Guarantees: fields that these types do not declare stay unchanged in the object's body. A null list is read as an empty
-list.
+Guarantees: fields that these types do not declare stay unchanged in the object's body. The views read a null list as an
+empty list.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ class Identifier(msgspec.Struct, frozen=True, gc=False):
 
 
 class Source(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Any of the five metric sources of autoscaling/v2, which share their fields' names."""
+    """A metric source of autoscaling/v2.
+
+    This class represents all five types of sources, because they share the names of their fields.
+    """
 
     name: str = ""
     container: str = ""

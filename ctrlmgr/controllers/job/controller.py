@@ -1,11 +1,12 @@
-"""The Job controller: manages the pods of Jobs, and removes the finalizer of pods whose Job no longer counts them.
+"""The Job controller: manages the pods of Jobs, and removes its finalizer from pods that will not be counted.
 
 Guarantees, as in Kubernetes (`pkg/controller/job`):
 - Each pod that ends is counted once, even after a crash (`pod_tracking`). No pod keeps the finalizer after its Job is
   deleted.
 - Changes of pods are combined in batches for `BATCH_PERIOD`. Changes of a Job's spec are reconciled immediately.
-- A Job that another controller manages, or that has finished, is ignored.
-- A Job is reconciled only after the caches contain its last writes, so it never creates too many pods.
+- The controller ignores Jobs that have finished, and Jobs that another controller manages.
+- A Job is reconciled only after the caches contain the writes of its last reconcile. Therefore the controller never
+  creates too many pods.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _FIRST_RETRY: Final = 1.0
 _LAST_RETRY: Final = 60.0
 """The minimum and maximum number of seconds until the retry of a failed reconcile (`MaxJobApiBackOff`)."""
 _ORPHAN: Final = "pods/"
-"""The prefix of a key's name that marks the key of a pod; names cannot contain a slash."""
+"""The prefix in a key's name that marks the key of a pod. The name of an object cannot contain a slash."""
 
 
 class JobReconciler:
@@ -74,8 +75,8 @@ class JobReconciler:
         self._claimer = claimer
         self._recorder = recorder
         self._clock = clock
-        # The backoffs, by the Job's key. Only one worker reconciles a key at a time, and dictionary operations are
-        # atomic.
+        # The backoffs, keyed by the Job's key. No lock is needed, because only one worker reconciles a key at a time,
+        # and dictionary operations are atomic.
         self._backoffs: dict[Key, Backoff] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
@@ -119,7 +120,7 @@ class JobReconciler:
         return None if again is None else Result(requeue_after=again)
 
     def _let_go(self, key: Key, client: EngineClient) -> None:
-        """Remove the finalizer from a pod that no Job will count (`syncOrphanPod`)."""
+        """Remove the finalizer from a pod that no Job will ever count (`syncOrphanPod`)."""
         pod = self._pods.get(key)
         if pod is None or not is_uncounted(pod, self._jobs):
             return
@@ -152,7 +153,7 @@ def is_uncounted(pod: Object, jobs: Lister) -> bool:
 
 
 class JobChanges:
-    """Maps changes of Jobs and pods to the keys to reconcile: the keys of Jobs, and of pods without a Job."""
+    """Maps changes of Jobs and pods to the keys to reconcile: the keys of Jobs, and the keys of pods without a Job."""
 
     def __init__(self, jobs: Lister, pods: Lister) -> None:
         """Create the mapping, which reads Jobs and pods from these caches."""
@@ -176,7 +177,7 @@ class JobChanges:
                 yield from self._if_uncounted(pod)
 
     def orphaned(self, change: Change) -> Iterator[Key]:
-        """Yield the key of a pod with a finalizer that no Job will count."""
+        """Yield the key of a pod that has a finalizer, but that no Job will count."""
         note_pod(change)
         if change.new is not None:
             yield from self._if_uncounted(change.new)

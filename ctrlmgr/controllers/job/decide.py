@@ -1,9 +1,9 @@
 """Decides which pods of a Job to create and delete, and whether the Job succeeds or fails.
 
 Guarantees:
-- A reconcile either creates or deletes pods, at most 500 pods.
-- If a Job is ending, its active pods are deleted and no pods are created. Whether an ending Job succeeds or fails is
-  decided once (`SuccessCriteriaMet` or `FailureTarget`) and not changed.
+- A reconcile either creates or deletes pods. The number of these pods is at most 500.
+- If a Job is ending, its active pods are deleted and no pods are created. The decision that an ending Job succeeds or
+  fails (`SuccessCriteriaMet` or `FailureTarget`) never changes.
 - A suspended Job has no active pods and keeps its counts of ended pods.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob`, `manageJob`).
@@ -34,9 +34,9 @@ SUSPENDED: Final = "Suspended"
 class Plan(NamedTuple):
     """The pods that a reconcile creates and deletes.
 
-    Pods in `delete` are deleted; if `release` is set, their finalizer is removed first, so that they are not counted.
-    The list `create` contains an index (or None) for each pod to create. If `wait` is not 0, pods may only be created
-    after that many microseconds, and `create` is empty.
+    The reconcile deletes the pods in `delete`. If `release` is set, the reconcile removes their finalizer before the
+    deletion, so that they are not counted. The list `create` contains an index (or None) for each pod to create. If
+    `wait` is not 0, `create` is empty, and pods may be created after `wait` microseconds.
     """
 
     delete: Sequence[JobPod] = ()
@@ -46,12 +46,12 @@ class Plan(NamedTuple):
 
 
 def ending(snapshot: JobSnapshot) -> JobCondition | None:
-    """Return the condition that says how the Job ends; None if the Job continues."""
+    """Return the condition that determines how the Job ends; None if the Job continues."""
     return _decided(snapshot) or _over_the_limits(snapshot) or _indexes_decide(snapshot)
 
 
 def _decided(snapshot: JobSnapshot) -> JobCondition | None:
-    """Return the failure condition that was set before or that the pod failure policy requires for a failed pod."""
+    """Return the failure condition that was set before, or that the pod failure policy requires for a failed pod."""
     if met := snapshot.status.true(SUCCESS_CRITERIA_MET):
         return met
     if target := snapshot.status.true(FAILURE_TARGET):
@@ -113,7 +113,7 @@ def until_deadline(snapshot: JobSnapshot) -> int | None:
 
 
 def completed(snapshot: JobSnapshot, active: int) -> JobCondition | None:
-    """Return the success condition if enough pods have succeeded and no pod is `active`, otherwise None."""
+    """Return the success condition if enough pods have succeeded and no pod is `active`; otherwise return None."""
     completions = snapshot.spec.completions
     if snapshot.succeeded < completions if completions is not None else not snapshot.succeeded:
         return None
@@ -124,7 +124,7 @@ def completed(snapshot: JobSnapshot, active: int) -> JobCondition | None:
 
 
 def plan(snapshot: JobSnapshot) -> Plan:
-    """Return the pods to create and delete for a Job that continues."""
+    """Return the pods that must be created and deleted for a Job that continues."""
     if snapshot.spec.is_suspended:
         return Plan(delete=_to_remove(snapshot, len(snapshot.active)), release=True)
     desired = _desired_pods(snapshot)
@@ -144,7 +144,11 @@ def _desired_pods(snapshot: JobSnapshot) -> int:
 
 
 def _to_remove(snapshot: JobSnapshot, at_least: int) -> Sequence[JobPod]:
-    """Return the active pods to delete: all with invalid or duplicate indexes, and more up to `at_least`."""
+    """Return the active pods to delete.
+
+    These are all pods with invalid or duplicate indexes. If they are fewer than `at_least`, the result contains more
+    pods.
+    """
     gone: list[JobPod] = []
     left: Sequence[JobPod] = snapshot.active
     if snapshot.spec.is_indexed:

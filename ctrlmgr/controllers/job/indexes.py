@@ -1,11 +1,11 @@
-"""Completion indexes of an Indexed Job, in the compressed form that the Job's status contains: `1,3-5`.
+"""Completion indexes of an Indexed Job, in the compressed form of the Job's status, such as `1,3-5`.
 
 Guarantees:
-- `Intervals` are ordered, do not overlap and are not adjacent. The function `str` formats intervals as Kubernetes does:
-  two neighbours as `3,4`, three and more neighbours as `3-5`. The parser ignores invalid parts, and indexes that are
-  not below the number of completions.
+- `Intervals` are ordered, do not overlap and are not adjacent. The function `str` formats intervals like Kubernetes:
+  two adjacent indexes as `3,4`, three or more as `3-5`. The parser ignores invalid parts, and indexes that are not
+  below the number of completions.
 - Pods with the lowest missing indexes are created first. If several active pods have the same index, the pod that has
-  progressed furthest is kept.
+  made the most progress is kept.
 
 Source: Kubernetes' `pkg/controller/job/indexed_job_utils.go`.
 """
@@ -27,7 +27,7 @@ _LARGEST = 2**31 - 1
 
 
 class Interval(NamedTuple):
-    """An interval of the indexes from `first` to `last`, both included."""
+    """The indexes from `first` to `last`, including both."""
 
     first: int
     last: int
@@ -108,7 +108,7 @@ def _written(interval: Interval) -> str:
 
 
 def _number(text: str) -> int | None:
-    """Parse an integer as Go's `strconv.Atoi` does; return None if that fails."""
+    """Parse an integer like Go's `strconv.Atoi`; return None if the text is not an integer."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
@@ -120,12 +120,12 @@ def completion_index(annotations: Mapping[str, str]) -> int | None:
 
 
 def failure_count(pod: JobPod) -> int:
-    """Return how many counted failures the index of this pod had before this pod was created."""
+    """Return how many counted failures this pod's index had before the pod was created."""
     return _count(pod.annotations.get(FAILURES, ""))
 
 
 def ignored_failure_count(pod: JobPod) -> int:
-    """Return how many ignored failures the index of this pod had before this pod was created."""
+    """Return how many ignored failures this pod's index had before the pod was created."""
     return _count(pod.annotations.get(IGNORED_FAILURES, ""))
 
 

@@ -27,7 +27,7 @@ class Backoff(NamedTuple):
     last: int | None = None
 
     def after(self, succeeded: Iterable[JobPod], failed: Iterable[JobPod]) -> Backoff:
-        """Return the new backoff, given further pods that have ended."""
+        """Return the new backoff after further pods have ended."""
         successes = [pod.finished_at for pod in succeeded]
         failures = sorted(pod.finished_at for pod in failed)
         if not successes:
@@ -51,7 +51,7 @@ def recalled(pods: Iterable[JobPod]) -> Backoff:
 
 
 def remaining_for_index(last_failed: JobPod | None, now: int) -> int:
-    """Return the microseconds for which an index must wait after its pod `last_failed`."""
+    """Return the microseconds for which an index must wait after the failure of its pod `last_failed`."""
     if last_failed is None:
         return 0
     failures = failure_count(last_failed) + ignored_failure_count(last_failed) + 1

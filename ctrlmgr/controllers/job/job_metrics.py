@@ -73,13 +73,13 @@ def note_counted(snapshot: JobSnapshot, before: JobStatus, after: JobStatus) -> 
 
 
 def _gained(snapshot: JobSnapshot, before: str | None, after: str | None) -> int:
-    """Return the number of indexes that were added to a list, at least 0."""
+    """Return the number of indexes that were added to a list; if the list became shorter, return 0."""
     size = snapshot.completions
     return max(0, Intervals.parse(after or "", size).total - Intervals.parse(before or "", size).total)
 
 
 def note_released(snapshot: JobSnapshot, pods: Iterable[JobPod]) -> None:
-    """Count the actions of the pod failure policy for pods that lose their finalizer."""
+    """Count the actions of the pod failure policy for those pods whose finalizer is removed."""
     for pod in pods:
         action = judge(snapshot.spec.pod_failure_policy, pod).action if snapshot.has_failed(pod) else None
         if action is not None:

@@ -51,7 +51,7 @@ def judge(policy: FailurePolicy | None, pod: JobPod) -> Verdict:
 
 
 def _fits(rule: FailureRule, pod: JobPod) -> str | None:
-    """Return a description of how a failed pod matches a rule; None if the rule does not match."""
+    """Return a message that describes how a failed pod matches a rule; None if the rule does not match."""
     where = f"{pod.metadata.namespace}/{pod.name}"
     if rule.on_exit_codes is not None:
         status = _exited(pod.status.container_statuses or (), rule.on_exit_codes)

@@ -1,8 +1,8 @@
-"""One reconcile of a Job, which creates or deletes pods, writes the status, and removes finalizers of counted pods.
+"""One reconcile of a Job: creates or deletes pods, writes the status, and removes finalizers of counted pods.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob` and the functions that it calls). The modules
-`decide` and `pod_tracking` make the decisions. The order of the writes in a reconcile allows the next reconcile to
-detect and finish interrupted work.
+`decide` and `pod_tracking` make the decisions. If a reconcile is interrupted, the order of its writes allows the next
+reconcile to detect and finish the work.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
 
 BATCH_PERIOD: Final = 100_000
-"""The number of microseconds for which changes of pods are combined in a batch; Kubernetes batches them for a second
-(`syncJobBatchPeriod`).
+"""The number of microseconds for which changes of pods are combined in a batch. Kubernetes combines the changes of one
+second (`syncJobBatchPeriod`).
 """
 
 
@@ -64,18 +64,20 @@ class Run:
         self._control = PodControl(owner, client, recorder)
         self._written = snapshot.status
         self.flushed = False
-        """Whether the status was written; if the status was written, the caller may store the new backoff."""
+        """Whether the status was written. After the status was written, the caller may store the new backoff."""
         self.action = RECONCILING
         """The action of this reconcile, as a label of metrics."""
         self.failure: CtrlmgrError | None = None
-        """The error because of which some pods were not created or deleted; the other writes were made."""
+        """The first error that prevented the creation or deletion of a pod. The other writes of the reconcile were
+        made.
+        """
         self._again: list[int] = []
 
     def reconcile(self) -> float | None:
         """Run the reconcile; return the seconds until the next reconcile.
 
-        None if only a change triggers the next reconcile. Raises an error if the status cannot be written or a
-        finalizer cannot be removed.
+        The result is None if only a change triggers the next reconcile. Raises an error if the status cannot be written
+        or a finalizer cannot be removed.
         """
         snapshot = self._snapshot
         status = _started(snapshot)
@@ -102,13 +104,13 @@ class Run:
     # Pods.
 
     def _end(self) -> Pods:
-        """Delete the active pods; they keep their finalizers until they are counted."""
+        """Delete the active pods; these pods keep their finalizers until they are counted."""
         return self._delete(self._snapshot.active, release=False)
 
     def _go_on(self) -> tuple[Pods, bool]:
         """Create or delete pods.
 
-        Also return whether the Job's pods are managed, which is the case unless the Job is being deleted.
+        Also return whether the Job's pods are managed. The pods of a Job that is being deleted are not managed.
         """
         snapshot = self._snapshot
         if snapshot.is_deleted:
@@ -152,7 +154,7 @@ class Run:
         return Pods(left, snapshot.ready - deleted_ready, snapshot.terminating + deleted, failure)
 
     def _release(self, pod: JobPod) -> None:
-        """Remove the finalizer from a pod; a deleted pod has no finalizer."""
+        """Remove the finalizer from a pod; if the pod was already deleted, do nothing."""
         if not pod.is_tracked:
             return
         try:

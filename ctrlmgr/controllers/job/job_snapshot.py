@@ -24,7 +24,7 @@ from ctrlmgr.controllers.job.view import Job, JobPod, JobSpec, JobStatus, Uncoun
 
 @dataclass(frozen=True, kw_only=True)
 class JobSnapshot:
-    """A Job, its pods, the current time (microseconds since 1970), and the Job's backoff so far."""
+    """A Job and its pods at the time `now` (microseconds since 1970), and the Job's backoff before this reconcile."""
 
     job: Job
     pods: Sequence[JobPod]
@@ -53,7 +53,7 @@ class JobSnapshot:
 
     @property
     def uncounted(self) -> Uncounted:
-        """The uids, in the Job's status, of pods that have ended and are not included in the counts yet."""
+        """The uids in the Job's status of those pods that have ended and are not included in the counts yet."""
         return self.status.uncounted_terminated_pods or Uncounted()
 
     @cached_property
@@ -74,7 +74,7 @@ class JobSnapshot:
     def has_failed(self, pod: JobPod) -> bool:
         """Return whether a pod counts as failed.
 
-        A deleted pod also counts as failed, unless the Job waits until a deleted pod has ended.
+        A pod that is being deleted also counts as failed, unless the Job waits until such a pod has ended.
         """
         if pod.phase == "Failed":
             return True
@@ -114,13 +114,13 @@ class JobSnapshot:
 
     @cached_property
     def failed(self) -> int:
-        """The number of failed pods that count as failures."""
+        """The number of pods whose failure counts."""
         counted = sum(judge(self.spec.pod_failure_policy, pod).counts for pod in self.newly_failed)
         return self.status.failed + counted + len(self.uncounted.failed or ())
 
     @cached_property
     def backoff(self) -> Backoff:
-        """The backoff of the Job after the pods that have ended since the last reconcile."""
+        """The backoff of the Job, including the pods that have ended since the last reconcile."""
         return self.waited.after(self.newly_succeeded, self.newly_failed)
 
     @cached_property
@@ -130,7 +130,7 @@ class JobSnapshot:
 
     @cached_property
     def succeeded_indexes(self) -> Intervals:
-        """All succeeded indexes: those in the Job's status, and those of pods that are not counted yet."""
+        """All succeeded indexes: the indexes in the Job's status, and the indexes of pods that are not counted yet."""
         new = (self.index_of(pod) for pod in self.pods if pod.is_tracked and pod.phase == "Succeeded")
         return self.counted_indexes.with_indexes(index for index in new if index is not None)
 
@@ -153,7 +153,7 @@ class JobSnapshot:
 
     @cached_property
     def delayed(self) -> dict[int, JobPod]:
-        """For each index, the failed pod that is kept until it is replaced.
+        """The failed pod of each index that is kept until it is replaced.
 
         The new pod copies the failure count of the failed pod.
         """
@@ -172,7 +172,7 @@ class JobSnapshot:
         return kept
 
     def free_indexes(self, count: int) -> list[int]:
-        """Return at most `count` of the lowest indexes that have neither a pod nor a result."""
+        """Return the lowest indexes that have neither a pod nor a result, at most `count` indexes."""
         taken = self.succeeded_indexes.with_indexes(indexes_of(self.active))
         if self.spec.waits_for_the_end:
             taken = taken.with_indexes(indexes_of(pod for pod in self.pods if pod.is_terminating))

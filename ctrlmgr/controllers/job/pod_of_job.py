@@ -23,7 +23,7 @@ from ctrlmgr.controllers.workloads.pod_control import pod_from_template
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 _LONGEST_PREFIX: Final = 58
-"""The maximum length of a name's prefix, which leaves room for the five generated characters
+"""The maximum length of the prefix of a name. After the prefix there is room for five generated characters
 (`names.MaxGeneratedNameLength`).
 """
 
@@ -41,7 +41,7 @@ def desired_pod(template: Mapping[str, Any], owner: Owner, snapshot: JobSnapshot
 
 
 def name_prefix(job: str, index: int) -> str:
-    """Return the prefix of the generated names of an index's pods; the Job's name is truncated if it is too long."""
+    """Return the prefix of the generated names of an index's pods; a long name of the Job is truncated."""
     ending = f"-{index}-"
     return job[: _LONGEST_PREFIX - len(ending)] + ending
 
@@ -52,7 +52,7 @@ def _tracked(finalizers: list[str] | None) -> list[str]:
 
 
 def _with_metadata(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a template with the given metadata fields; fields that are maps are merged with the template's fields."""
+    """Return a template with the given metadata fields; fields that are maps are merged into the template's fields."""
     metadata = dict(template.get("metadata") or {})
     for field, value in fields.items():
         metadata[field] = {**(metadata.get(field) or {}), **value} if isinstance(value, dict) else value
@@ -60,7 +60,10 @@ def _with_metadata(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]
 
 
 def _annotations(snapshot: JobSnapshot, index: int) -> dict[str, str]:
-    """Return annotations with the index and, if failures per index are limited, the index's failure count."""
+    """Return annotations that contain the index.
+
+    If failures per index are limited, the annotations also contain the index's failure count.
+    """
     annotations = {INDEX: str(index)}
     if snapshot.failed_indexes is None:
         return annotations

@@ -1,10 +1,9 @@
-"""Counts the ended pods of a Job, and each pod only once.
+"""Counts the ended pods of a Job; each pod is counted only once.
 
-A pod has a finalizer until it is counted. When a pod has ended, the pod's uid is written into the Job's status. After
-the uid of a pod was written into the Job's status, the pod's finalizer is removed. After the finalizer was removed, the
-uid is removed from the status and the count of pods is increased. After an interruption, the state of the Job and its
-pods shows which steps were completed. If a pod of an Indexed Job succeeds, the pod's index in the status is sufficient,
-and the uid is not written.
+A pod has a finalizer until it is counted. When a pod has ended, three steps follow. First, the uid of the pod is
+written into the Job's status. Second, the pod's finalizer is removed. Third, the uid is removed from the status, and
+the count of pods is increased. After an interruption, the state of the Job and its pods shows which steps were
+completed. If a pod of an Indexed Job succeeds, the pod's index in the status is sufficient, and the uid is not written.
 
 Guarantees: at most 500 uids are in the Job's status at a time. A Job finishes only when its status contains no uids and
 none of its pods is terminating.
@@ -40,9 +39,10 @@ class TrackingUpdate(NamedTuple):
 
 
 def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) -> TrackingUpdate:
-    """Return the writes that count ended pods, starting from `status`, which already has all other new values.
+    """Return the writes that count ended pods, based on `status`, whose other fields already have the new values.
 
-    `end` is the condition that says how the Job ends; None if the Job continues or cannot end yet.
+    The argument `end` is the condition that determines how the Job ends. It is None if the Job continues or cannot end
+    yet.
     """
     held = {pod.uid for pod in snapshot.pods if pod.is_tracked}
     uncounted = EndedPods(counted(status, held), snapshot)
@@ -87,7 +87,10 @@ class EndedPods:
         return len(self._indexes) + len(self._succeeded) + len(self._failed)
 
     def add(self, pod: JobPod, end: JobCondition | None) -> None:
-        """Add a pod whose finalizer will be removed; if the Job fails, a pod that has not ended is added as failed."""
+        """Add a pod whose finalizer will be removed.
+
+        If the Job fails, a pod that has not ended is added as failed.
+        """
         snapshot = self._snapshot
         failed_before = pod.uid in (self._before.failed or ())
         if pod.phase == "Succeeded" and not failed_before:
@@ -108,7 +111,7 @@ class EndedPods:
             self._indexes.append(index)
 
     def status(self) -> JobStatus:
-        """Return the Job's status with all added pods."""
+        """Return the Job's status, in which all added pods are recorded."""
         status = replace(
             self._status, uncounted_terminated_pods=Uncounted(self._succeeded or None, self._failed or None)
         )
@@ -125,7 +128,7 @@ class EndedPods:
 
 
 def _with_interim(status: JobStatus, end: JobCondition | None) -> JobStatus:
-    """Return the Job's status with the new interim condition that says how the Job will end."""
+    """Return the Job's status with the new interim condition, which determines how the Job will end."""
     if end is None or end.type not in (FAILURE_TARGET, SUCCESS_CRITERIA_MET) or status.true(end.type) is not None:
         return status
     return replace(status, conditions=[*(status.conditions or ()), end])
@@ -141,9 +144,9 @@ def final(end: JobCondition | None, now: int) -> JobCondition | None:
 
 
 def counted(status: JobStatus, held: Collection[str]) -> JobStatus:
-    """Return the Job's status after counting the pods that have lost the finalizer.
+    """Return the Job's status, in which the pods without the finalizer are counted.
 
-    The argument `held` contains the uids of pods that still have the finalizer. See
+    The argument `held` contains the uids of pods that still have the finalizer. Source:
     `cleanUncountedPodsWithoutFinalizers`.
     """
     known = status.uncounted_terminated_pods or Uncounted()

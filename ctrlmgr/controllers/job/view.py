@@ -1,7 +1,7 @@
 """Typed views of a Job and its pods, with the fields that the Job controller reads.
 
-Guarantees: fields that these types do not declare stay unchanged in the object's body. A null list is read as an empty
-list, and a missing field is read as the API server's default.
+Guarantees: fields that these types do not declare stay unchanged in the object's body. The views read a null list as an
+empty list. If a field is missing, they return the API server's default.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def waits_for_the_end(self) -> bool:
-        """Return whether pods are replaced, and count as failed, only after their end (`onlyReplaceFailedPods`)."""
+        """Return whether pods are replaced and count as failed only after they have ended (`onlyReplaceFailedPods`)."""
         return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
 
     @property
     def foreign_manager(self) -> str | None:
-        """The name of the other controller that manages the Job, None if this controller manages the Job."""
+        """The name of the other controller that manages the Job; None if this controller manages the Job."""
         return self.managed_by if self.managed_by != JOB_CONTROLLER else None
 
 
@@ -238,27 +238,27 @@ class JobPod:
 
     @property
     def uid(self) -> str:
-        """Its uid."""
+        """The pod's uid."""
         return self.metadata.uid
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The pod's name."""
         return self.metadata.name
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The pod's annotations; empty rather than None."""
+        """The pod's annotations; if there are none, an empty map."""
         return self.metadata.annotations or _NONE
 
     @property
     def phase(self) -> str:
-        """Its phase."""
+        """The pod's phase."""
         return self.status.phase
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the pod has ended, in success or failure."""
+        """Return whether the pod has succeeded or failed."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -296,8 +296,8 @@ class JobPod:
         """The time when the pod ended, in microseconds since 1970, from the best available source (`getFinishedTime`).
 
         If all containers of the pod (including sidecars) have ended, the time is the end of the last container. If some
-        containers have not ended, the end of the pod is the time when the pod became not ready, was deleted, or was
-        created; the first known time is used.
+        containers have not ended, the time is the first known of three times: when the pod became not ready, when it
+        was deleted, and when it was created.
         """
         ended = self._last_container_end()
         if ended is not None:
@@ -318,8 +318,8 @@ class JobPod:
     def _last_container_end(self) -> int | None:
         last = _last_end(self.status.container_statuses or ())
         sidecars = self.sidecar_statuses
-        # If one of the lists has a running container, no end is known, even if all containers of the other have ended
-        # (`latestFinishTime`).
+        # If one of the lists has a running container, the end is not known. This holds even if all containers of the
+        # other list have ended (`latestFinishTime`).
         return _last_end(sidecars, last) if sidecars else last
 
 
@@ -340,9 +340,9 @@ _FIRST: Final = float("-inf")
 def by_rank(pod: JobPod) -> tuple[object, ...]:
     """Return a sort key for active pods.
 
-    The pods whose deletion loses the least work are first (`controller.ActivePods`). Active pods are sorted in this
-    order: unbound before bound, pending before running, not ready before ready, recently ready first, more restarts
-    first (of containers, then of sidecars), younger pods first. In this order, an unknown time is before any other
+    The pods whose deletion loses the least work are first (`controller.ActivePods`). The criteria are, in this order:
+    unbound before bound, pending before running, not ready before ready, recently ready first, more restarts of
+    containers first, more restarts of sidecars first, younger pods first. An unknown time is sorted before any other
     time.
     """
     since = pod.ready.last_transition_time if pod.is_ready and pod.ready is not None else None

@@ -1,9 +1,9 @@
 """The kubelet serving approving controller: approves requests that name exactly the addresses of the requesting node.
 
-Guarantees: a request is approved only if the requester is a node, in the group `system:nodes`, and the request is for
-this node's serving certificate. The names in the request must be exactly the addresses in the node's status. A node can
-set these addresses itself, so an approval proves only that the node claims these addresses. The controller denies no
-request. Undecided requests are checked again when their node changes.
+Guarantees: a request is approved only if it is for the serving certificate of a node, and the requester is this node
+and belongs to the group `system:nodes`. The names in the request must be exactly the addresses in the node's status. A
+node can set the addresses in its status itself. Therefore an approval proves only that the node claims these addresses.
+The controller denies no request. Undecided requests are checked again when their node changes.
 
 Kubernetes has no such controller: administrators approve the requests for serving certificates.
 """
@@ -64,7 +64,10 @@ class ServingApprover:
 
 
 def _node_of(request: Object) -> str:
-    """Return the name of the node that sent a request that may be approved; "" for any other request."""
+    """Return the name of the node that sent a request that may be approved.
+
+    If the request may not be approved, return an empty string.
+    """
     try:
         return requesting_node(request.view(SigningRequest))
     except ValueError:

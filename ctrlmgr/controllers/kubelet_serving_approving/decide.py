@@ -44,10 +44,11 @@ class _Node(msgspec.Struct, frozen=True, gc=False):
 
 
 def requesting_node(request: SigningRequest) -> str:
-    """Return the name of the node that requests its own serving certificate; empty if the request is not a node's own.
+    """Return the name of the node that requests its own serving certificate.
 
-    The name is also empty if the request is already decided, or if the signer would not sign it. Raises ValueError if
-    the request cannot be parsed.
+    The name is empty if the request is not a node's request for its own certificate. The name is also empty if the
+    request is already decided, or if the signer would not sign the request. Raises ValueError if the request cannot be
+    parsed.
     """
     spec = request.spec
     if request.status.certificate or request.is_("Approved") or request.is_("Denied"):

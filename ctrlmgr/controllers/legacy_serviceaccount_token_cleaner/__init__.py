@@ -1,4 +1,4 @@
-"""The legacy ServiceAccount token cleaner: invalidates and deletes auto-generated tokens unused for a year."""
+"""The legacy ServiceAccount token cleaner: invalidates and later deletes auto-generated tokens that are not used."""
 
 from __future__ import annotations
 

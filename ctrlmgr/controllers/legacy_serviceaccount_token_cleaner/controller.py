@@ -1,6 +1,6 @@
 """The legacy ServiceAccount token cleaner: invalidates and deletes unused auto-generated tokens, once a day.
 
-Guarantees: no token is invalidated before the use of tokens was tracked for a whole period. The ConfigMap
+Guarantees: no token is invalidated until the use of tokens has been tracked for a whole period. The ConfigMap
 `kube-system/kube-apiserver-legacy-service-account-token-tracking` contains the day when tracking started; the
 controller creates the ConfigMap if it is missing.
 
@@ -75,8 +75,8 @@ class LegacyTokenCleaner:
     ) -> None:
         """Create a reconciler that invalidates and deletes tokens that were not used for `period` seconds.
 
-        The ConfigMap is written with the client `apiserver`, because the API server, not the controller, tracks the use
-        of tokens.
+        The reconciler writes the ConfigMap with the client `apiserver`, because the API server tracks the use of
+        tokens.
         """
         self._apiserver = apiserver
         self._config_maps = config_maps
@@ -103,7 +103,7 @@ class LegacyTokenCleaner:
         return Result(_EVERY)
 
     def _has_been_tracked(self, current: Object | None, now: int) -> bool:
-        """Return whether the use of tokens was tracked for a whole period."""
+        """Return whether the use of tokens has been tracked for a whole period."""
         since = (current.view(_ConfigMap).data or {})[_SINCE] if current is not None else day(now)
         return since <= day(now - round(self._period * 1_000_000))
 

@@ -1,8 +1,8 @@
-"""Decides which tokens in Secrets are invalidated or deleted because they were not used.
+"""Decides which auto-generated tokens are invalidated or deleted because they were not used.
 
-Guarantees: only auto-generated tokens, which their ServiceAccounts list, are invalidated or deleted. An unused token is
-first marked as invalid, and is deleted after another period without use. A token is kept if it was used, if a pod
-mounts it, or if its use was not tracked for long enough.
+Guarantees: only auto-generated tokens, which are listed in their ServiceAccounts, are invalidated or deleted. An unused
+token is first marked as invalid. After another period without use, it is deleted. A token is kept if it was used, if a
+pod mounts the token, or if the use of tokens was not tracked for long enough.
 
 Source: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`, KEP-2799.
 """
@@ -99,6 +99,6 @@ def fate(
 
 
 def invalidation(secret: Object, now: int) -> dict[str, Any]:
-    """Return the patch that marks `secret` as invalid from today on, on condition that the Secret is unchanged."""
+    """Return the patch that marks `secret` as invalid from today on; the patch fails if the Secret has changed."""
     metadata = {"uid": secret.uid, "resourceVersion": str(secret.revision), "labels": {INVALID_SINCE: day(now)}}
     return {"metadata": metadata}

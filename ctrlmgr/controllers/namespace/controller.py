@@ -2,18 +2,18 @@
 
 Guarantees:
 
-- The controller deletes only objects of the terminating namespace. Every deletion has the object's uid as a
-  precondition, so a new object of the same name is not deleted. The content of a new namespace of the same name is not
-  deleted either.
+- The controller deletes only objects of the terminating namespace. The precondition of every deletion is the object's
+  uid, so a new object of the same name is not deleted. If a new namespace of the same name exists, its content is not
+  deleted.
 - Pods are deleted first, and no other object is deleted while a pod exists (KEP-5080, ordered namespace deletion).
-- The `kubernetes` finalizer is removed only after a pass that found no object of any kind. During the pass that finds
-  no object, the namespace already accepts no new objects.
+- The `kubernetes` finalizer is removed only after a pass that found no object of any kind. The namespace already
+  accepts no new objects during that pass.
 - The five conditions of the namespace report the remaining content and the reasons, and are written only when they
   change.
 - As in Kubernetes, the content is deleted only after a grace period of some seconds, so that clients that have just
   read the namespace can finish.
 
-A namespace is reconciled when its content is deleted, not at fixed times. The controller uses timers only for the grace
+The deletion of content triggers the next reconcile of the namespace. The controller uses timers only for the grace
 periods of the namespace and its pods.
 """
 
@@ -46,7 +46,7 @@ FINALIZER = "kubernetes"
 
 _FINISHED_PHASES = ("Succeeded", "Failed")
 _SYNCING = 0.1
-"""The number of seconds until the retry if the content of a namespace could not be listed consistently."""
+"""The number of seconds until the retry if the content of a namespace was listed during a sync."""
 
 
 class _RemainingObjects(NamedTuple):
@@ -68,8 +68,8 @@ class NamespaceReconciler:
     ) -> None:
         """Create a reconciler that deletes the objects of all kinds in `content`.
 
-        The argument `content` contains the API version (`v1`, `apps/v1`) and the lister of every namespaced resource.
-        The argument `grace` is the time (seconds) after a namespace's deletion during which its content is kept.
+        For every namespaced resource, `content` contains the API version (such as `apps/v1`) and the lister. The
+        argument `grace` is the time (seconds) after a namespace's deletion during which its content is kept.
         """
         self._informers = informers
         self._namespaces = informers.informer(NAMESPACES).lister
@@ -77,8 +77,8 @@ class NamespaceReconciler:
         self._content = content
         self._clock = clock
         self._grace = grace
-        # The time when each terminating namespace was first seen (monotonic seconds), by uid. The namespace's grace
-        # period starts at that time.
+        # The time (monotonic seconds) when each terminating namespace was first seen, keyed by the namespace's uid. The
+        # grace period of the namespace starts at that time.
         self._seen: dict[str, float] = {}
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
@@ -112,7 +112,8 @@ class NamespaceReconciler:
     def _empty(self, namespace: Object, client: Client) -> tuple[Content | None, float]:
         """Delete the content of a terminating namespace, in one pass over all kinds.
 
-        The result is the remaining content, None if nothing remains, and the seconds until the retry, 0 for no retry.
+        Return two values. The first value is the remaining content; it is None if no content remains. The second value
+        is the number of seconds until the retry; it is 0 if no retry is needed.
         """
         content = Content()
         epoch = self._informers.epoch
@@ -123,7 +124,7 @@ class NamespaceReconciler:
                 content.failures.append(_unexpected(namespace.name, "v1", PODS))
             return content, wait
         left = 0
-        # New CustomResourceDefinitions add to this dictionary meanwhile.
+        # The dictionary can grow during the loop, because new CustomResourceDefinitions are added to it.
         for resource, (version, _) in list(self._content.items()):
             kept = self._delete_all(resource, namespace, epoch, client)
             content.add(kept.objects)
@@ -136,9 +137,9 @@ class NamespaceReconciler:
         """Return the objects of one kind in this namespace.
 
         Raises `_NamespaceChanged` if the listed objects may belong to another namespace of the same name. The caches
-        follow the log in order. Because the caches follow the log in order, if the namespace still exists after its
-        content was listed, the content belongs to it. Only a sync breaks the order of the log, because it replaces the
-        caches one after the other.
+        follow the log in order. Therefore, if the namespace still exists after its content was listed, the content
+        belongs to this namespace. Only during a sync, this conclusion is wrong, because the sync replaces one cache
+        after another.
         """
         objects = self._content[resource][1].list(namespace.name)
         current = self._namespaces.get(namespace.key)
@@ -215,7 +216,7 @@ def _unexpected(namespace: str, version: str, resource: Resource) -> str:
 
 
 def _namespace_of_deleted(namespaces: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function that maps a change of an object to the key of its namespace if that is terminating."""
+    """Return a function that maps an object's change to its namespace's key if the namespace is terminating."""
 
     def keys(change: Change) -> Iterable[Key]:
         key = Key("", change.object.namespace)
@@ -253,7 +254,7 @@ class _CustomContent:
             self._content[resource] = (version, instances.lister)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Do nothing, because a listing of the deleted kind returns no objects, and the kind may be created again."""
+        """Do nothing: a listing of the deleted kind returns no objects, and the kind may be created again."""
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

@@ -3,7 +3,7 @@
 Guarantees: `desired_conditions` is a pure function of the remaining content, the failures and the previous status. The
 same input gives the same conditions, including timestamps, so a repeated reconcile writes nothing.
 
-The types, reasons and messages of the conditions are those of Kubernetes
+The types, reasons and messages of the conditions are the same as in Kubernetes
 (`pkg/controller/namespace/deletion/status_condition_utils.go`).
 """
 
@@ -22,7 +22,7 @@ Condition = Mapping[str, Any]
 
 @dataclass
 class Content:
-    """The remaining content of a namespace, counted as the conditions report it."""
+    """The numbers of remaining objects of a namespace, grouped like the conditions that report them."""
 
     resources: Counter[Resource] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
@@ -43,7 +43,7 @@ class _State(NamedTuple):
 
 
 def desired_conditions(content: Content, before: Sequence[Condition], now: str) -> list[Condition]:
-    """Return all conditions of the namespace; `now` (RFC 3339) is the transition time of conditions that change."""
+    """Return all conditions of the namespace; conditions that change get the transition time `now` (RFC 3339)."""
     known = {condition["type"]: condition for condition in before}
     ours = _states(content)
     others = [condition for condition in before if condition["type"] not in ours]

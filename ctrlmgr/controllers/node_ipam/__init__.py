@@ -20,7 +20,7 @@ def _read_ranges(value: object) -> str:
 class Options:
     """The options of the node IPAM controller.
 
-    The sizes of the ranges are prefix lengths; 0 stands for the default of the IP family.
+    The sizes of the ranges are prefix lengths. The prefix length 0 stands for the default of the IP family.
     """
 
     allocate_node_cidrs: Annotated[

@@ -1,8 +1,8 @@
 """Divides a pool of addresses into ranges of equal size, and tracks which of these ranges are used.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodeipam/ipam/cidrset`: ranges are allocated in rotation, so that a
-released range is not reused immediately. Ranges that overlap the network of another user are marked as used; networks
-outside of the pool are ignored.
+released range is not reused immediately. If a network outside of the controller uses addresses of the pool, the ranges
+that overlap it are marked as used. Networks outside of the pool are ignored.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Pool:
         self._taken.difference_update(self._indexes(network))
 
     def allocate(self) -> Network | None:
-        """Allocate the next free range; None if all ranges are used."""
+        """Allocate and return the next free range; return None if all ranges are used."""
         if len(self._taken) >= self._count:
             return None
         index = self._next
@@ -78,7 +78,7 @@ def _overlap(a: Network, b: Network) -> bool:
 
 
 def pools(cluster: str, both: int, ipv4: int, ipv6: int) -> list[Pool]:
-    """Return the pools for `cluster`, one network or two, divided into ranges with these prefix lengths.
+    """Return the pools for the networks in `cluster` (one or two), divided into ranges with these prefix lengths.
 
     The prefix length 0 stands for the default of the IP family. Raises `SettingsError` if a prefix length is
     unsuitable, or if `both` is set and there are two IP families.

@@ -2,7 +2,8 @@
 
 Guarantees, those of Kubernetes' range allocator: the existing ranges of nodes and Services are marked as used before
 any range is allocated. A node keeps an existing range. The ranges of a deleted node become free. If no range is free,
-an Event reports this, and the node is retried. The controller has only one worker, so no lock is needed.
+an Event reports the problem, and the reconcile of the node is retried. The controller has only one worker, so no lock
+is needed.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _decode_service_cidr = msgspec.json.Decoder(_ServiceCidr).decode
 
 
 class NoRange(CtrlmgrError):
-    """All ranges of a pool are used."""
+    """Raised if all ranges of a pool are used."""
 
     retryable = True
 

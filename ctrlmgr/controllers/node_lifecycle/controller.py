@@ -1,7 +1,7 @@
 """The node lifecycle controller: checks all nodes every few seconds, and each node when the node changes.
 
 The modules `decide` and `zones` state the guarantees of the controller. The controller has one worker, so its state
-needs no lock. A write that fails is retried in the next round.
+needs no lock. A failed write is retried in the next round.
 
 The controller has three kinds of keys. The key `*` stands for the round over all nodes. A name without a namespace
 stands for a node, and a namespace and name stand for a pod that was bound to a node.
@@ -51,7 +51,7 @@ _GONE: Final = {
     "False": ((NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)),
     "Unknown": ((UNREACHABLE, NO_EXECUTE), (NOT_READY, NO_EXECUTE)),
 }
-"""For each status of Ready, the taint that evicts pods, and the opposite taint, which must be removed."""
+"""The taint that evicts pods for each status of Ready, and the opposite taint, which must be removed."""
 
 
 class NodeLifecycle:
@@ -123,7 +123,7 @@ class NodeLifecycle:
             spec["taints"] = taints
 
     def _swap(self, node: Object, change: TaintChange, client: EngineClient) -> bool:
-        """Change the taints of a node; return False if the write failed and must be retried."""
+        """Add taints to a node and remove taints from it; return False if the write failed and must be retried."""
         fields = node.to_dict()
         self._put_taints(fields, change)
         try:
@@ -140,7 +140,7 @@ class NodeLifecycle:
     def pod_keys(self, change: Change) -> Iterator[Key]:
         """Yield the key of a pod that was bound to a node that is not ready.
 
-        If a node becomes not ready later, all cached pods on the node are marked at that time.
+        If a node becomes not ready later, the condition of all cached pods on the node is set at that time.
         """
         if change.new is None:
             return
@@ -176,7 +176,7 @@ class NodeLifecycle:
         self._recorder.event(pod, WARNING, "NodeNotReady", "Node is not ready")
 
     def _mark_all(self, name: str, client: EngineClient) -> None:
-        """Mark all pods of a node as not ready; if the write for a pod fails, the next round retries the node."""
+        """Set the condition Ready of all pods on a node to False; if a write fails, the next round retries the node."""
         self._unmarked.discard(name)
         for pod in pods_of_node(self._pods, name):
             try:
@@ -187,7 +187,7 @@ class NodeLifecycle:
                 log.info("pod status update failed", pod=str(pod.key), error=str(error))
                 self._unmarked.add(name)
 
-    # The round
+    # These methods handle the round over all nodes.
 
     def _round(self, client: EngineClient) -> float:
         """Check all nodes if the monitoring period has passed, and taint the queued nodes that are due.
@@ -284,7 +284,10 @@ class NodeLifecycle:
         self._queue_of(view.zone).remove(node.name)
 
     def _unreachable(self, node: Object, status: str, client: EngineClient) -> None:
-        """Queue a node for tainting; taint the node immediately if it already has the opposite NoExecute taint."""
+        """Queue a node for tainting.
+
+        If the node already has the opposite NoExecute taint, taint the node immediately.
+        """
         desired, opposite = _GONE.get(status, _GONE["Unknown"])
         view = node.view(HealthNode)
         if view.has_taint(*opposite):

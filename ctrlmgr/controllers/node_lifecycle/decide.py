@@ -1,11 +1,11 @@
-"""Decides when a node counts as silent, and which conditions, taints and labels a node gets. All functions are pure.
+"""Decides when a node counts as silent, and which conditions, taints and labels a node gets, with pure functions.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle`:
 - A node is alive as long as its condition Ready or its lease is renewed. The time of a renewal is the time when this
-  process reads the renewal, so the kubelet's clock does not matter.
+  process reads the renewal. Therefore the result does not depend on the kubelet's clock.
 - The conditions of a silent node become Unknown, and missing conditions are added. The condition NetworkUnavailable is
   not changed, because kubelets do not report it.
-- NoSchedule taints follow the node's conditions and `unschedulable`; other taints are not changed.
+- The NoSchedule taints match the node's conditions and the field `unschedulable`. Other taints are not changed.
 
 In this module, times are in microseconds since 1970, and periods are in seconds.
 """
@@ -29,7 +29,7 @@ CONDITION_TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
     "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
 }
-"""The taint that belongs to a condition of a node, by the condition's type and status."""
+"""The taint for each condition of a node, keyed by the type and the status of the condition."""
 
 _OURS: Final = frozenset(key for keys in CONDITION_TAINTS.values() for key in keys.values()) | {UNSCHEDULABLE}
 
@@ -37,7 +37,7 @@ MIRRORED_LABELS: Final = (
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
 )
-"""Labels of nodes, and the former label names to which the values are copied."""
+"""Labels of nodes, and the former names of these labels, to which the values are copied."""
 
 
 class Health(NamedTuple):
@@ -54,14 +54,14 @@ class NodeCheck(NamedTuple):
 
     health: Health
     observed: str
-    """The status of Ready before the check; Unknown if the node had no condition Ready."""
+    """The status of Ready before the check; Unknown if the node did not have the condition Ready."""
     current: str | None
     """The status of Ready after the check; None if the node still has no condition Ready."""
     conditions: list[dict[str, Any]] | None = None
 
 
 class GracePeriods(NamedTuple):
-    """The seconds for which a node may be silent if it has reported before, and if it has never reported."""
+    """The seconds for which a node may be silent: one value for nodes that have reported, one for other nodes."""
 
     running: float
     starting: float
@@ -98,7 +98,7 @@ def judge(
 
 
 def _seen(ready: Condition | None, before: Health | None, created: int, now: int) -> Health:
-    """Return a node's health after its Ready condition was read."""
+    """Return a node's health, updated with its current Ready condition."""
     if before is None:
         return Health(ready, created if ready is None else now)
     if (before.ready is None) != (ready is None):
@@ -161,7 +161,7 @@ def with_taints(taints: Iterable[Mapping[str, Any]], change: TaintChange, now: i
 
 
 def label_changes(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the former names of labels that must be set on a node, with their values."""
+    """Return the label values that must be copied to a node's former label names, keyed by the former name."""
     return {
         former: labels[name]
         for name, former in MIRRORED_LABELS

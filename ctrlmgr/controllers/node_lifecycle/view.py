@@ -55,7 +55,7 @@ class HealthNode(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def zone(self) -> str:
-        """The region and zone as one key; "" for a node that lacks both labels (`GetZoneKey`)."""
+        """The region and zone of the node as one key; empty for a node that lacks both labels (`GetZoneKey`)."""
         labels = self.metadata.labels or {}
         region, zone = _first(labels, REGION_LABELS), _first(labels, ZONE_LABELS)
         return f"{region}:\0:{zone}" if region or zone else ""

@@ -1,9 +1,9 @@
-"""Zones: determines the health of each zone, and the rate at which its unhealthy nodes are tainted.
+"""The zones of nodes: determines the health of each zone, and how fast its unhealthy nodes are tainted.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle` and `scheduler.RateLimitedTimedQueue`:
 - A zone without ready nodes counts as fully disrupted. A zone is partially disrupted if at least three of its nodes are
-  not ready, and the share of these nodes reaches the threshold. The nodes of a partially disrupted zone are tainted
-  slowly; in a small zone no node is tainted.
+  not ready, and the share of these nodes reaches the threshold. In a large zone that is partially disrupted, nodes are
+  tainted slowly. In a small zone that is partially disrupted, no node is tainted.
 - While every zone is fully disrupted, no node is tainted, because the cause is probably the network or the control
   plane.
 - A node is in the queue at most once. A tainted node is queued again only after it was healthy.
@@ -18,7 +18,7 @@ from enum import Enum
 from typing import NamedTuple
 
 DISRUPTED_FROM = 3
-"""The number of unhealthy nodes from which on a zone counts as partially disrupted."""
+"""The minimum number of unhealthy nodes in a zone that counts as partially disrupted."""
 
 
 class ZoneState(Enum):
@@ -91,12 +91,14 @@ class TaintQueue:
             self._waiting[name] = None
 
     def remove(self, name: str) -> None:
-        """Remove a node from the queue, and allow that the node is queued again."""
+        """Remove a node from the queue, so that the node may be queued again."""
         self._waiting.pop(name, None)
         self._known.discard(name)
 
     def work(self, give_up: Callable[[str], bool], now: float) -> float | None:
-        """Taint as many nodes as the rate allows; return the seconds until the next call, None if the queue is empty.
+        """Taint as many nodes as the rate allows.
+
+        Return the seconds until the next call, or None if the queue is empty.
 
         The function `give_up` taints a node. If `give_up` returns False, the next call retries the node.
         """
@@ -114,7 +116,7 @@ class TaintQueue:
 class Rates(NamedTuple):
     """The number of nodes that are tainted per second, in a healthy zone and in a partially disrupted zone.
 
-    The secondary rate applies to zones of more than `large` nodes.
+    The secondary rate applies to partially disrupted zones that have more than `large` nodes.
     """
 
     normal: float
@@ -135,13 +137,9 @@ class ZoneChanges(NamedTuple):
     rates: Mapping[str, float]
     """The new rates of zones, in nodes per second."""
     entered: bool = False
-    """Whether all zones have just become fully disrupted. If all zones have just become fully disrupted, the taints are
-    removed.
-    """
+    """Whether all zones have just become fully disrupted. In this case, the taints are removed."""
     left: bool = False
-    """Whether the full disruption of all zones has just ended. If the full disruption has just ended, every node counts
-    as renewed now.
-    """
+    """Whether the full disruption of all zones has just ended. In this case, every node counts as renewed now."""
 
 
 def passage(

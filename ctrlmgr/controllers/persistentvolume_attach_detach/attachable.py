@@ -1,9 +1,10 @@
-"""Reads from the caches which volumes the pods of a node need, and which volumes are attached.
+"""Determines from the caches which volumes the pods of a node need, and which volumes are attached.
 
 Guarantees, as in Kubernetes (`pkg/controller/volume/attachdetach/util`, `pkg/volume/csi`): only volumes of CSI drivers
-are attached, and only through bound claims. A volume is not attached if the CSIDriver says that attaching is not
-required, or if the node lacks the annotation with which kubelets delegate attaching. A pod needs its volumes until it
-has ended, or until it is being deleted and none of its containers runs.
+are attached, and only through bound claims. A volume is not attached if its CSIDriver object does not require
+attaching. A volume is also not attached if the node lacks the annotation with which its kubelet delegates attaching to
+this controller. A pod needs its volumes until the pod has ended. A pod that is being deleted needs its volumes until
+none of its containers runs.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
     status: _PodStatus = _PodStatus()
 
 
-# The view is not cached, because other controllers decode other fields.
+# The decoded view is not cached, because other controllers decode other fields.
 _decode_pod = msgspec.json.Decoder(_Pod).decode
 _decode_inline = msgspec.json.Decoder(_InlinePod).decode
 decode_node = msgspec.json.Decoder(NodeVolumes).decode
@@ -200,12 +201,12 @@ def claim_of(volume: Object) -> Key | None:
 
 
 def node_of(attachment: Object) -> str:
-    """Return the name of the node that a VolumeAttachment names."""
+    """Return the name of the node to which a VolumeAttachment attaches its volume."""
     return attachment.view(_Attachment).spec.node_name
 
 
 def volume_name_of(attachment: Object) -> str:
-    """Return the name of the PersistentVolume that a VolumeAttachment names; "" if it names none."""
+    """Return the name of the PersistentVolume of a VolumeAttachment; empty if the volume is an inline volume."""
     return attachment.view(_Attachment).spec.source.persistent_volume_name
 
 
@@ -222,7 +223,7 @@ class Attachable:
     """Reads nodes, pods and the volumes of pods."""
 
     def __init__(self, informers: Informers) -> None:
-        """Create an instance that reads these caches, and add the indexes that it needs.
+        """Create an instance that reads these caches, and add the indexes that the instance needs.
 
         The caller must do this before the caches sync.
         """
@@ -264,7 +265,10 @@ class Attachable:
         return found
 
     def is_available(self, claim: Key, attached: Collection[str]) -> bool:
-        """Return whether a claim is bound, and its volume is in `attached` if the volume must be attached."""
+        """Return whether a claim is bound and its volume is available.
+
+        A volume that must be attached is available if it is in `attached`.
+        """
         found = self._claims.get(claim)
         if found is None or found.view(_Claim).status.phase != "Bound":
             return False
@@ -272,9 +276,9 @@ class Attachable:
         return volume is None or not self._needs_attaching(volume) or volume.unique_name in attached
 
     def elsewhere(self, volume: CsiVolume, node: str) -> list[tuple[str, bool]]:
-        """Return the other nodes to which a volume is attached or being attached.
+        """Return the other nodes to which a volume is attached or is being attached.
 
-        For each node, return whether the volume is attached already.
+        The value for each node is True if the volume is attached already.
         """
         found = []
         for each in self._attachments.by_index(_BY_VOLUME, volume.persistent_volume):
@@ -303,7 +307,7 @@ class Attachable:
             yield from self.nodes_of_claim(claim)
 
     def volumes_in_use(self) -> Mapping[tuple[str, ...], int]:
-        """Return how many volumes of each CSI driver the pods of each node name, by node and plugin."""
+        """Return the number of volumes in the specs of each node's pods, by node and CSI driver."""
         found: Counter[tuple[str, ...]] = Counter()
         for pod in self._pods.list():
             if (drivers := [*self._drivers_of(pod)]) and (node := node_name(pod)):
@@ -311,7 +315,7 @@ class Attachable:
         return found
 
     def total_volumes(self) -> Mapping[tuple[str, ...], int]:
-        """Return how many volumes of each CSI driver must be and are attached, by plugin and state."""
+        """Return for each CSI driver how many volumes must be attached, and how many volumes are attached."""
         found: Counter[tuple[str, ...]] = Counter()
         for node in self.nodes.list():
             found.update((plugin_name(each.volume.driver), DESIRED) for each in self.needed(node.name).values())
@@ -321,7 +325,7 @@ class Attachable:
         return found
 
     def _drivers_of(self, pod: Object) -> Iterator[str]:
-        """Yield the CSI driver of each volume of a pod that has one."""
+        """Yield the CSI driver of each volume of a pod; volumes without a CSI driver are skipped."""
         yield from (volume.driver for volume in self._bound_volumes(pod))
         if pod.mentions(_INLINE):
             yield from (each.csi.driver for each in _decode_inline(pod.body).spec.volumes or () if each.csi is not None)
@@ -377,5 +381,5 @@ _decode_placed = msgspec.json.Decoder(_Placed).decode
 
 
 def node_name(pod: Object) -> str:
-    """Return the name of the node to which a pod is bound; "" if the pod is not bound."""
+    """Return the name of the node to which a pod is bound; empty if the pod is not bound."""
     return _decode_placed(pod.body).spec.node_name

@@ -1,16 +1,16 @@
 """The attach-detach controller: creates and deletes VolumeAttachments, and reports the attached volumes of nodes.
 
 Guarantees, as in Kubernetes (`pkg/controller/volume/attachdetach`, `pkg/volume/csi/csi_attacher.go`):
-- A VolumeAttachment exists for each volume that a pod with a node needs. When the volume's driver reports that the
-  volume is attached, the controller adds the volume to the node's status. An Event of each pod that needs the volume
-  reports the attachment.
+- For each volume that a pod on a node needs, the controller creates a VolumeAttachment. When the volume's driver
+  reports that the volume is attached, the controller adds the volume to the node's status. The controller then records
+  an Event about each pod that needs the volume.
 - Before a VolumeAttachment is deleted, the volume is removed from the node's status.
-- A volume may be attached to another node although only one node may use it, or its driver may fail. In both cases, an
-  Event of each pod that needs the volume contains the reason. The module `decide` contains the rules for detaching.
+- If the driver fails, or another node uses a volume that only one node may use, an Event about each pod that needs the
+  volume contains the reason. The module `decide` contains the rules for detaching.
 
-All state is derived from the objects, except how long volumes have been unused or attaching. In-tree volumes that were
-migrated to CSI drivers, and volumes of iSCSI and Fibre Channel, are not attached. The keys of this controller are the
-names of nodes.
+The controller derives its state from the objects, except the times since which volumes are unused or are being
+attached. In-tree volumes that were migrated to CSI drivers, and volumes of iSCSI and Fibre Channel, are not attached.
+The keys of this controller are the names of nodes.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ _FIRST_RETRY, _LAST_RETRY = 0.5, 122.0
 
 @dataclass
 class _Memory:
-    """The state of a node that its objects do not contain; the times are in monotonic seconds, by volume."""
+    """The state of a node that the cached objects do not contain. Times are in monotonic seconds, keyed by volume."""
 
     unused: dict[str, float] = field(default_factory=dict)
     """For each attached volume that no pod needs, the time since which no pod needs it."""
     attaching: dict[str, float] = field(default_factory=dict)
     """For each volume that a driver is attaching, the time since which it is attaching."""
     reported: set[str] = field(default_factory=set)
-    """The volumes for which an Event has reported that another node has the volume."""
+    """The volumes for which an Event has reported that the volume is attached to another node."""
     compared: float | None = None
     """The time when attached volumes were last compared with their VolumeAttachments."""
 
@@ -103,11 +103,11 @@ class AttachDetach:
     def __init__(self, attachable: Attachable, recorder: Recorder, options: Options, *, clock: Clock) -> None:
         """Create a reconciler that reads from the caches of `attachable`."""
         self._attachable, self._recorder, self._options, self._clock = attachable, recorder, options, clock
-        # The state of nodes, by name. Only one worker handles a node at a time.
+        # The state of each node, keyed by the node's name. Only one worker handles a node at a time.
         self._memories: dict[str, _Memory] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Attach and detach volumes of a node so that it has the volumes that its pods need.
+        """Attach and detach volumes of a node so that exactly the volumes that its pods need are attached.
 
         Raises the errors of the API if a request fails, and `CtrlmgrError` if a driver reports an error.
         """
@@ -139,7 +139,7 @@ class AttachDetach:
         return [*found.volumes]
 
     def _reason_to_force(self, work: _NodeReconcile, name: str) -> str:
-        """Return why a volume is detached without a check whether it is in use; "" if it is checked."""
+        """Return the reason to detach a volume even if it is in use; empty if the volume must not be in use."""
         if work.now - work.memory.unused[name] > UNMOUNT and not self._options.disable_force_detach_on_timeout:
             return TIMEOUT
         return OUT_OF_SERVICE if work.node.is_out_of_service else ""
@@ -147,7 +147,7 @@ class AttachDetach:
     def _is_attached(self, work: _NodeReconcile, name: str, needed: NeededVolume) -> bool:
         """Return whether a needed volume counts as attached.
 
-        If it does not, create its VolumeAttachment if that is possible.
+        If the volume does not count as attached, create its VolumeAttachment if possible.
         """
         found = self._attachable.attachment(needed.volume, work.node.name)
         was = name in work.node.reported
@@ -187,14 +187,14 @@ class AttachDetach:
                 work.memory.reported.add(name)
                 self._tell_multi_attach(name, needed, [other for other, _ in others])
             return
-        # The cache is outdated; the change that it lacks will trigger the next reconcile.
+        # The cache is outdated. The change that the cache lacks will trigger the next reconcile.
         with suppress(AlreadyExists):
             work.client.create(Object.from_dict(_attachment(volume, node)))
         work.memory.attaching[name] = work.now
         work.dues.append(ATTACH)
 
     def _await(self, work: _NodeReconcile, name: str, needed: NeededVolume, error: str) -> None:
-        """Report an error of a driver, or that a driver takes too long."""
+        """Record an Event if a driver has reported an error, or takes too long."""
         left = work.memory.attaching.setdefault(name, work.now) + ATTACH - work.now
         if not error and left > 0:
             work.dues.append(left)
@@ -230,7 +230,7 @@ class AttachDetach:
         volumes = [{"name": each, "devicePath": ""} for each in ordered] or None
         work.client.patch(obj, {"metadata": {"uid": obj.uid}, "status": {"volumesAttached": volumes}}, "status")
 
-    # Changes
+    # These methods map changes to the nodes to reconcile.
 
     def of_pod(self, change: Change) -> Iterator[Key]:
         """Yield the name of the node to which a changed pod with claims is bound."""
@@ -253,7 +253,7 @@ class AttachDetach:
             yield from _keys(self._attachable.nodes_of_claim(claim))
 
     def of_attachment(self, change: Change) -> Iterator[Key]:
-        """Yield the name of the node that a changed VolumeAttachment names.
+        """Yield the name of the node of a changed VolumeAttachment.
 
         If the VolumeAttachment was deleted, yield all nodes that need its volume.
         """

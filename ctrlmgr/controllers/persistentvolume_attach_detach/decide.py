@@ -1,4 +1,4 @@
-"""Decides which volumes to attach to a node and which volumes to detach. All functions are pure.
+"""Decides which volumes to attach to a node, and which volumes to detach from it, with pure functions.
 
 Guarantees, those of Kubernetes' `pkg/controller/volume/attachdetach/reconciler/reconciler.go`:
 - A volume that no pod of the node needs is detached when the node no longer uses it. If the node is out of service, or
@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from ctrlmgr.api.object import Object
 
 UNMOUNT: Final = 360.0
-"""The number of seconds after which a volume is detached although an unready node uses it
-(`ReconcilerMaxWaitForUnmountDuration`).
+"""The number of seconds after which a volume is detached from a node that is not ready, even if the node uses the
+volume (`ReconcilerMaxWaitForUnmountDuration`).
 """
 ATTACH: Final = 120.0
 """The number of seconds that a driver may take to attach a volume before a delay is reported (`csiTimeout`)."""
@@ -30,13 +30,13 @@ class CsiVolume(NamedTuple):
     driver: str
     handle: str
     persistent_volume: str = ""
-    """The name of the volume's PersistentVolume; "" if it is unknown."""
+    """The name of the volume's PersistentVolume; empty if the name is unknown."""
     is_shared: bool = False
     """Whether the volume may be attached to several nodes."""
 
     @property
     def unique_name(self) -> str:
-        """The unique name by which the statuses of nodes list the volume."""
+        """The unique name of the volume in the statuses of nodes."""
         return f"{_PREFIX}{self.driver}^{self.handle}"
 
     def attachment(self, node: str) -> str:
@@ -45,9 +45,9 @@ class CsiVolume(NamedTuple):
 
 
 def volume_of(unique_name: str) -> CsiVolume | None:
-    """Return the volume to which a unique name in a node's status belongs.
+    """Return the volume that has this unique name in a node's status.
 
-    None if the name belongs to another volume plugin.
+    The result is None if the name belongs to another volume plugin.
     """
     driver, mark, handle = unique_name.removeprefix(_PREFIX).partition("^")
     return CsiVolume(driver, handle) if mark and unique_name.startswith(_PREFIX) else None
@@ -59,7 +59,7 @@ class Attachment(NamedTuple):
     object: Object
     is_attached: bool
     error: str = ""
-    """The error message of the driver if it could not attach the volume, otherwise an empty string."""
+    """The error message of a driver that could not attach the volume; otherwise an empty string."""
 
 
 class NeededVolume(NamedTuple):
@@ -76,8 +76,8 @@ class NodeState:
     name: str
     needed: Mapping[str, NeededVolume] = field(default_factory=dict)
     present: Mapping[str, tuple[CsiVolume, Attachment | None]] = field(default_factory=dict)
-    """The volumes that are attached or may be attached by unique name; the value is None if the VolumeAttachment does
-    not exist.
+    """The volumes that are or may be attached, keyed by their unique names. Each value contains the VolumeAttachment,
+    or None if the VolumeAttachment does not exist.
     """
     reported: Sequence[str] = ()
     """The volumes that the node's status lists as attached."""
@@ -89,7 +89,7 @@ class NodeState:
 class Detaching(NamedTuple):
     """The volumes to detach now, and the seconds until the next volume may be due.
 
-    None if only a change makes one due.
+    If no volume becomes due without a change, the seconds are None.
     """
 
     volumes: Mapping[str, Attachment | None]
@@ -113,9 +113,10 @@ def detaching(node: NodeState, unused: Mapping[str, float], *, forces: bool) -> 
 
 
 def multi_attach_problem(pod: Object, others: Sequence[Object]) -> str:
-    """Return the message about a pod whose volume is attached to another node, where the pods `others` need the volume.
+    """Return the message about a pod whose volume is attached to another node.
 
-    The message about a volume that is attached elsewhere does not contain names of pods in other namespaces.
+    The argument `others` contains the pods on the other node that need the volume. The message does not contain names
+    of pods in other namespaces.
     """
     if not others:
         return "Volume is already exclusively attached to one node and can't be attached to another"

@@ -17,8 +17,8 @@ VOLUMES_IN_USE: Final = CollectedGauge(
 TOTAL_VOLUMES: Final = CollectedGauge(
     "attachdetach_controller_total_volumes", "Number of volumes in A/D Controller", ("plugin_name", "state")
 )
-# The client library appends `_total` to the names of counters. In Kubernetes this name has no such suffix, so this
-# metric is a gauge.
+# The Python client library appends `_total` to the names of counters, but Kubernetes' name has no such suffix.
+# Therefore this metric is a gauge.
 FORCED_DETACHES: Final = Gauge(
     "attach_detach_controller_attachdetach_controller_forced_detaches",
     "Number of times the A/D Controller performed a forced detach",
@@ -32,5 +32,5 @@ TIMEOUT, OUT_OF_SERVICE = "timeout", "out-of-service"
 
 
 def plugin_name(driver: str) -> str:
-    """Return the name by which the metrics list a CSI driver (`GetFullQualifiedPluginNameForVolume`)."""
+    """Return the name of a CSI driver in the metrics (`GetFullQualifiedPluginNameForVolume`)."""
     return f"kubernetes.io/csi:{driver}"

@@ -11,8 +11,8 @@ from typing import Any, Final
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """The annotation that marks a claim that was bound to its volume before."""
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-"""The annotation that marks a claim or volume whose reference to the other object was set by the controller, not by the
-user.
+"""The annotation that marks a claim or a volume whose reference to the other object was set by the controller. If the
+user set the reference, the object lacks the annotation.
 """
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
@@ -49,11 +49,11 @@ SOURCES: Final[Mapping[str, str]] = {
 }
 """The in-tree plugin of each volume source."""
 ELSEWHERE: Final = frozenset({"csi", *SOURCES})
-"""The volume sources that an external driver deletes."""
+"""The volume sources of which an external driver deletes the volumes."""
 
 
 def class_of(obj: Mapping[str, Any]) -> str:
-    """Return the storage class of a claim or a volume; "" if the object names no class."""
+    """Return the storage class of a claim or a volume; empty if the object has no class."""
     annotations = obj["metadata"].get("annotations") or {}
     if BETA_CLASS in annotations:
         return str(annotations[BETA_CLASS])
@@ -61,7 +61,7 @@ def class_of(obj: Mapping[str, Any]) -> str:
 
 
 def names_class(claim: Mapping[str, Any]) -> bool:
-    """Return whether a claim sets its storage class, even to the empty name."""
+    """Return whether a claim sets its storage class; an empty class name also counts as set."""
     annotations = claim["metadata"].get("annotations") or {}
     return BETA_CLASS in annotations or claim["spec"].get("storageClassName") is not None
 

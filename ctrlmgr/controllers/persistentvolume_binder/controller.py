@@ -1,4 +1,4 @@
-"""The reconciler of the PersistentVolume binder: writes the decisions of `decide` about claims and volumes.
+"""The reconciler of the PersistentVolume binder: performs the writes that `decide` returns for claims and volumes.
 
 Guarantees: the controller reconciles one key at a time. A reconcile sees all earlier writes of the controller, even if
 the caches do not contain them yet. After a conflict the reconcile of the key is retried. A claim or volume that has not
@@ -45,7 +45,7 @@ _BY_VOLUME: Final = "volume of a claim"
 
 
 class _CurrentObjects:
-    """The objects of one resource: those in the cache, or newer states that this controller has written."""
+    """The objects of one resource in their newest states: in the cache, or written by this controller."""
 
     def __init__(self, lister: Lister) -> None:
         self._lister = lister
@@ -121,7 +121,7 @@ class VolumeBinder:
     def _write(
         self, resource: Resource, seen: _CurrentObjects, desired: Fields | None, client: EngineClient
     ) -> Object | None:
-        """Write an object's fields, then its status, if these differ from the stored object.
+        """Write an object's fields and then its status; skip a write that changes nothing.
 
         Return the current object.
         """
@@ -157,7 +157,7 @@ class VolumeBinder:
         except NotFound:
             log.debug("volume already deleted", volume=volume.name)
 
-    # The reads that decisions need.
+    # These methods perform the reads that decisions need.
 
     def volume(self, name: str) -> Fields | None:
         """Return the volume with this name; None if the volume does not exist."""
@@ -165,7 +165,10 @@ class VolumeBinder:
         return None if found is None else found.to_dict()
 
     def possible_volumes(self, claim: Fields) -> list[Fields]:
-        """Return the volumes, by their names, that refer to a claim, and those of its class that refer to no claim."""
+        """Return the volumes that are possible for a claim, keyed by the volume's name.
+
+        These are the volumes that refer to the claim, and the volumes of its class that refer to no claim.
+        """
         return [each.to_dict() for each in self._volumes.newest(possible_volumes(self._volume_cache, claim))]
 
     def claim(self, namespace: str, name: str) -> Fields | None:
@@ -179,7 +182,7 @@ class VolumeBinder:
         return None if found is None else found.to_dict()
 
     def default_class(self) -> str | None:
-        """Return the name of the default storage class; None if no class is the default."""
+        """Return the name of the default storage class; None if there is no default class."""
         return default_class(_View(self._classes), CLASSES, *DEFAULT_CLASS)
 
     def waiting_pods(self, claim: Fields) -> list[str]:
@@ -188,7 +191,7 @@ class VolumeBinder:
         pods = pods_of_claim(self._pods, Key(meta["namespace"], meta["name"]))
         return [each.name for each in pods if not each.view(Pod).is_terminal and not each.view(Pod).spec.node_name]
 
-    # The mapping from changes to keys.
+    # These methods map changes to keys.
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
         """Yield the keys of a created or changed claim and of the volumes that the change affects.
@@ -203,7 +206,10 @@ class VolumeBinder:
             yield from (each.key for each in volumes_of_claim(self._volume_cache, change.object.key))
 
     def volume_keys(self, change: Change) -> Iterator[Key]:
-        """Yield the keys of a created or changed volume and of the claims that refer to it or to which it refers."""
+        """Yield the keys of a created or changed volume, and of related claims.
+
+        These are the claim to which the volume refers, and the claims that refer to the volume.
+        """
         if change.new is not None:
             yield change.new.key
         for each in (change.old, change.new):
@@ -214,7 +220,7 @@ class VolumeBinder:
 
 
 class _View:
-    """The storage classes, with the interface of a view for admission."""
+    """The storage classes, with the interface that admission plugins expect."""
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes

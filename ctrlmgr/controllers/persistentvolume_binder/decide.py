@@ -1,11 +1,11 @@
-"""Decides the writes that bind or reclaim a claim or a volume. All functions are pure.
+"""Decides the writes that bind or reclaim a claim or a volume, with pure functions.
 
 Guarantees, those of Kubernetes' `pkg/controller/volume/persistentvolume/pv_controller.go`:
-- A binding is written to the volume first, and then to the claim; the fields of each object are written before its
+- A binding is written to the volume first, and then to the claim. The fields of each object are written before its
   status. If a binding is interrupted at any step, the next reconcile continues it.
 - A claim and a volume are bound if they refer to each other; the uid in a volume's `claimRef` identifies the claim.
-- References that a user set are kept, because the controller only removes bindings that it has marked as its own with
-  annotations.
+- If a user set a reference, the reference is kept. The controller only removes references that it has marked as its own
+  with annotations.
 - A claim that has lost its volume stays Lost. A volume whose claim was deleted is never bound to another claim.
 """
 
@@ -42,7 +42,7 @@ Fields = Mapping[str, Any]
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 _TEMPORARY: Final = re.compile(r"^/tmp/.+$")
-"""The host paths for which Kubernetes can delete a volume of type `hostPath`."""
+"""The directories in which Kubernetes can delete a volume of type `hostPath`."""
 
 
 class BinderLookups(Protocol):
@@ -52,7 +52,10 @@ class BinderLookups(Protocol):
         """Return the volume with this name; None if the volume does not exist."""
 
     def possible_volumes(self, claim: Fields) -> list[Fields]:
-        """Return the volumes, by their names, that refer to a claim, and those of its class that refer to no claim."""
+        """Return the volumes that are possible for a claim, keyed by the volume's name.
+
+        These are the volumes that refer to the claim, and the volumes of its class that refer to no claim.
+        """
 
     def claim(self, namespace: str, name: str) -> Fields | None:
         """Return the claim with this key; None if the claim does not exist."""
@@ -61,7 +64,7 @@ class BinderLookups(Protocol):
         """Return the storage class with this name; None if it does not exist."""
 
     def default_class(self) -> str | None:
-        """Return the name of the default storage class; None if no class is the default."""
+        """Return the name of the default storage class; None if there is no default class."""
 
     @property
     def provisions(self) -> bool:
@@ -90,13 +93,13 @@ class Plan(NamedTuple):
     deletes: bool = False
     """Whether the volume must be deleted."""
     wakes_claim: bool = False
-    """Whether the claim must be reconciled to which the volume refers."""
+    """Whether to reconcile the claim to which the volume refers."""
 
 
 _NOTHING: Final = Plan()
 
 
-# Claims
+# These functions decide the writes for claims.
 
 
 def for_claim(claim: Fields, lookups: BinderLookups) -> Plan:
@@ -170,7 +173,7 @@ def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
 
 
 def _bound(claim: Fields, lookups: BinderLookups) -> Plan:
-    """Return the writes that a claim needs that was bound before."""
+    """Return the writes for a claim that was bound before."""
     name = claim["spec"].get("volumeName")
     if not name:
         return _lose(
@@ -231,7 +234,9 @@ def _bound_claim(claim: Fields, volume: Fields) -> Fields:
 
 
 def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
-    """Return a copy of a claim with the given phase, with the status fields that are copied from its volume.
+    """Return a copy of a claim with the given phase.
+
+    The copy also has the status fields that are copied from the claim's volume.
 
     The capacity is copied only when the claim becomes bound.
     """
@@ -250,7 +255,7 @@ def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
     return {**claim, "status": status}
 
 
-# Volumes
+# These functions decide the writes for volumes.
 
 
 def for_volume(volume: Fields, lookups: BinderLookups) -> Plan:
@@ -296,8 +301,8 @@ def _different_modes(volume: Fields, claim: Fields) -> tuple[BinderEvent, ...]:
 def _unbound(volume: Fields) -> Fields:
     """Return the changed state of a volume whose claim is bound to another volume.
 
-    If the controller set the volume's reference, the reference is removed; otherwise only the uid in the reference is
-    removed.
+    If the controller set the volume's reference, the reference is removed. If a user set it, only the uid in the
+    reference is removed.
     """
     found = deepcopy(dict(volume))
     if annotation(volume, BOUND_BY_CONTROLLER) is not None:
@@ -309,7 +314,7 @@ def _unbound(volume: Fields) -> Fields:
 
 
 def _reclaim(volume: Fields) -> Plan:
-    """Return the writes that a volume needs whose claim was deleted, according to the volume's reclaim policy."""
+    """Return the writes for a volume whose claim was deleted, according to the volume's reclaim policy."""
     if (volume.get("status") or {}).get("phase") not in (RELEASED, FAILED):
         volume = _in_phase(volume, RELEASED)
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
@@ -328,7 +333,7 @@ def _reclaim(volume: Fields) -> Plan:
 def _undeletable(volume: Fields) -> str | None:
     """Return the reason why a volume cannot be deleted.
 
-    "" if it can be deleted, None if an external provisioner deletes it.
+    The result is an empty string if the volume can be deleted, and None if an external provisioner deletes it.
     """
     provisioner, spec = annotation(volume, PROVISIONED_BY), volume["spec"]
     if provisioner and provisioner != "kubernetes.io/host-path":

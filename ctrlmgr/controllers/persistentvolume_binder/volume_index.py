@@ -1,7 +1,7 @@
-"""Indexes PersistentVolumes by the claims for which they are possible; the binder and the scheduler share the index.
+"""Indexes PersistentVolumes by the claims to which they can be bound, for the binder and the scheduler.
 
-Guarantees: a volume with a `claimRef` is possible only for the claim to which it refers. A volume without a `claimRef`
-is possible only for claims of its storage class. Therefore no other volumes need to be decoded for a claim.
+Guarantees: a volume with a `claimRef` is possible only for the claim in its `claimRef`. A volume without a `claimRef`
+is possible only for claims of its storage class. Therefore only the volumes that are possible for a claim are decoded.
 
 Source: Kubernetes' `pkg/controller/volume/persistentvolume/index.go`, which indexes volumes by access modes.
 """
@@ -23,11 +23,11 @@ class Indexed(Protocol):
     """The interface of an informer or a store to which an index can be added."""
 
     def add_index(self, name: str, fn: Callable[[Object], list[str]], /) -> None:
-        """Add an index by the values that `fn` returns for an object."""
+        """Add an index; the function `fn` returns the index values of an object."""
 
 
 def index_by_possible_claims(volumes: Indexed) -> None:
-    """Add the index that the functions below read; an informer must not have synced yet.
+    """Add the index that the other functions of this module read; the informer must not have synced yet.
 
     The function may be called repeatedly.
     """
@@ -40,7 +40,10 @@ def volumes_of_claim(volumes: Lister, claim: Key) -> list[Object]:
 
 
 def possible_volumes(volumes: Lister, claim: Mapping[str, Any]) -> list[Object]:
-    """Return the volumes that refer to a claim, and the volumes of its class that refer to no claim, by their names."""
+    """Return the volumes that are possible for a claim, keyed by the volume's name.
+
+    These are the volumes that refer to the claim, and the volumes of its class that refer to no claim.
+    """
     meta = claim["metadata"]
     found = volumes_of_claim(volumes, Key(meta["namespace"], meta["name"]))
     found = [*found, *volumes.by_index(_INDEX, _without_claim(claim))]
@@ -59,5 +62,5 @@ def _values(volume: Object) -> list[str]:
 
 
 def _without_claim(obj: Mapping[str, Any]) -> str:
-    """Return the index value of the volumes without a claim that have the class of a claim or a volume."""
+    """Return the index value of the volumes that refer to no claim and have the same class as the given object."""
     return f"class {class_of(obj)}"

@@ -1,4 +1,4 @@
-"""Finds the PersistentVolume to which a claim can be bound. All functions are pure.
+"""Finds the PersistentVolume to which a claim can be bound, with pure functions.
 
 Guarantees, as in Kubernetes (`component-helpers/storage/volume`, `pkg/controller/volume/persistentvolume/index.go`): a
 volume that is reserved for the claim is preferred. If no volume is reserved, the candidates are the volumes with the
@@ -18,7 +18,7 @@ Fields = Mapping[str, Any]
 
 
 def is_bound_to(volume: Fields, claim: Fields) -> bool:
-    """Return whether a volume refers to a claim; if the reference has a uid, the uid must be that of the claim."""
+    """Return whether a volume refers to a claim; if the reference has a uid, the claim must have the same uid."""
     reference = volume["spec"].get("claimRef")
     if reference is None:
         return False
@@ -29,7 +29,7 @@ def is_bound_to(volume: Fields, claim: Fields) -> bool:
 
 
 def mismatch(volume: Fields, claim: Fields) -> str:
-    """Return the reason why the volume that a claim requests by name is unsuitable; "" if the volume is suitable."""
+    """Return the reason why the volume that a claim requests by name is unsuitable; empty if it is suitable."""
     if size(volume) < requested_storage(claim):
         return "requested PV is too small"
     if class_of(volume) != class_of(claim):
@@ -50,8 +50,8 @@ def modes_differ(volume: Fields, claim: Fields) -> bool:
 def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields | None:
     """Return the volume for a claim; None if no volume is suitable.
 
-    If the claim's storage class waits for a pod (`delayed`), only a reserved volume is returned. If no volume is
-    reserved, the scheduler chooses the volume.
+    If the claim's storage class delays the binding until a pod needs the claim (`delayed`), only a reserved volume is
+    returned. If no volume is reserved, the scheduler chooses the volume.
     """
     desired = _modes(claim)
     by_modes: dict[tuple[str, ...], list[Fields]] = {}

@@ -1,4 +1,4 @@
-"""The PersistentVolume expander: reports which component expands a claim that requests more storage."""
+"""The PersistentVolume expander: if a claim requests more storage, reports which component expands the volume."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class VolumeExpander:
         self._claims, self._volumes, self._recorder = claims, volumes, recorder
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Record an Event about the component that must expand the volume, and annotate the claim with its name."""
+        """Record an Event about the component that must expand the volume, and annotate the claim with it."""
         claim = self._claims.get(key)
         if claim is None:
             return

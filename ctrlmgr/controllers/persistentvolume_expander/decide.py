@@ -1,8 +1,8 @@
 """Decides whether a claim waits for the expansion of its volume, and which component must expand it.
 
-Source: Kubernetes' `pkg/controller/volume/expand/expand_controller.go`. This controller expands no volume, because all
-in-tree plugins were removed. External resizers expand the volumes of CSI drivers. If a resizer replaced an in-tree
-plugin, an annotation of the claim contains the name of the resizer.
+Source: Kubernetes' `pkg/controller/volume/expand/expand_controller.go`. This controller does not expand volumes itself,
+because all in-tree plugins were removed from Kubernetes. External resizers expand the volumes of CSI drivers. If a
+resizer replaced an in-tree plugin, an annotation of the claim contains the name of the resizer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OUTSIDE: Final = "waiting for an external controller to expand this PVC"
 
 
 class Expansion(NamedTuple):
-    """The message about a claim that waits, and the name of the resizer if it is known."""
+    """The message about a claim that waits for an expansion, and the name of the resizer if it is known."""
 
     message: str
     resizer: str = ""
@@ -36,7 +36,7 @@ def held(claim: Mapping[str, Any]) -> int:
 
 
 def expansion(claim: Mapping[str, Any], volume: Mapping[str, Any] | None) -> Expansion | None:
-    """Return the expansion that a claim waits for; None if it waits for none."""
+    """Return the expansion for which a claim waits; None if the claim does not wait for an expansion."""
     if (claim.get("status") or {}).get("phase") != BOUND or volume is None:
         return None
     reference = volume["spec"].get("claimRef") or {}

@@ -1,14 +1,14 @@
 """The PersistentVolumeClaim protection controller: delays the deletion of a claim while a pod uses it.
 
 Guarantees, as in Kubernetes (`pkg/controller/volume/pvcprotection/pvc_protection_controller.go`):
-- A pod that is bound to a node uses its claims until it is deleted, even after it has ended, because its volumes may
-  still be mounted. The claim of a pod's ephemeral volume is no longer used when that pod is being deleted with grace
-  period 0.
+- A pod that is bound to a node uses its claims until the pod is deleted. This also holds for pods that have ended,
+  because their volumes may still be mounted. When a pod is being deleted with grace period 0, the pod no longer uses
+  the claims of its ephemeral volumes.
 - A pod without a node does not use a terminating claim, because no kubelet will start it.
 
 Before Kubernetes releases a claim, it reads all pods from the API server, because its cache of pods may be older than
-its cache of claims. In ctrlmgr, all caches are at one revision: if the caches contain the deletion of a claim, they
-contain all earlier bindings of pods.
+its cache of claims. In ctrlmgr, all caches are at the same revision. If the caches contain the deletion of a claim,
+they also contain all earlier bindings of pods.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Guarantees, all as in Kubernetes (`pkg/controller/podgc/gc_controller.go`). Ever
 these pods:
 - terminated pods that exceed a threshold, first evicted pods, then the oldest pods;
 - terminating pods on a node that is not ready and has the out-of-service taint;
-- pods whose node has not existed for forty seconds, after setting a condition that says so;
+- pods whose node has not existed for forty seconds; the controller first sets a condition with this reason;
 - terminating pods that were never bound to a node.
 
 A pod that has not ended is marked as failed before the controller deletes it. The grace period of the deletions is 0. A
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 PERIOD: Final = 20.0
 """The number of seconds between two rounds over all pods (`gcCheckPeriod`)."""
 QUARANTINE: Final = 40.0
-"""The number of seconds for which a node must be missing before its pods are deleted (`quarantineTime`)."""
+"""The number of seconds for which a node must not exist before its pods are deleted (`quarantineTime`)."""
 
 TERMINATED: Final = "terminated"
 OUT_OF_SERVICE: Final = "out-of-service"
@@ -120,9 +120,9 @@ class Removal(NamedTuple):
 def desired_removals(
     pods: Sequence[DecodedPod], nodes: Mapping[str, Object], gone: Iterable[str], threshold: int
 ) -> list[Removal]:
-    """Return the pods to delete, each pod once; `gone` contains the names of nodes that no longer exist.
+    """Return the pods to delete, without duplicates; `gone` contains the names of nodes that no longer exist.
 
-    `threshold` is the number of terminated pods that may stay; 0 means that all may stay.
+    The argument `threshold` is the number of terminated pods that may stay. If it is 0, all terminated pods may stay.
     """
     missing = frozenset(gone)
     found = {pod.key: Removal(pod, TERMINATED) for pod in _beyond(threshold, pods)}
@@ -148,9 +148,9 @@ def _order(pod: _Pod) -> tuple[bool, str, str]:
 
 
 def _reason(pod: _Pod, nodes: Mapping[str, Object], gone: frozenset[str]) -> str:
-    """Return the reason why a pod must be deleted, "" if there is none.
+    """Return the reason why a pod must be deleted; empty if there is no reason.
 
-    The threshold of terminated pods is checked elsewhere.
+    This function does not check the threshold of terminated pods.
     """
     place = pod.spec.node_name
     if place in gone:
@@ -169,16 +169,16 @@ def _is_out_of_service(node: Object) -> bool:
 
 
 class Quarantine:
-    """The nodes that are named in pods but do not exist, and the time since which each is missing."""
+    """The nodes of pods that do not exist, and the time when each of these nodes was first missing."""
 
     def __init__(self, exists: Callable[[str], bool], *, clock: Clock) -> None:
         """Create an instance that calls `exists` before a node counts as deleted.
 
-        The call is needed because the cache of nodes may be outdated.
+        This call is needed because the cache of nodes may be outdated.
         """
         self._exists = exists
         self._clock = clock
-        # The time when each node was first missing, in monotonic seconds.
+        # The time in monotonic seconds when each node was first missing.
         self._missed: dict[str, float] = {}
 
     def clear(self) -> None:
@@ -186,7 +186,7 @@ class Quarantine:
         self._missed.clear()
 
     def gone(self, missing: Iterable[str]) -> list[str]:
-        """Return those `missing` nodes that have been missing for at least the quarantine time."""
+        """Return those nodes in `missing` that have been missing for at least the quarantine time."""
         now = self._clock.monotonic()
         self._missed = {name: self._missed.get(name, now) for name in missing}
         over = [name for name, since in self._missed.items() if now - since >= QUARANTINE]
@@ -199,7 +199,7 @@ class PodGarbageCollector:
     def __init__(self, pods: Lister, nodes: Lister, quarantine: Quarantine, threshold: int, *, clock: Clock) -> None:
         """Create a reconciler that reads objects from these caches, and keeps `threshold` terminated pods.
 
-        0 means all of them.
+        If `threshold` is 0, all terminated pods are kept.
         """
         self._pods = pods
         self._nodes = nodes
@@ -209,13 +209,13 @@ class PodGarbageCollector:
         self._left: deque[Removal] = deque()  # The pods that are still to be deleted in this round.
 
     def on_start(self) -> Iterator[Key]:
-        """Yield the key for the first round, after which `reconcile` requeues it."""
+        """Yield the key for the first round; `reconcile` then requeues this key."""
         self._quarantine.clear()
         self._left.clear()
         yield _ALL
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Start or continue a round over all pods; a pod that cannot be deleted now is retried in the next round."""
+        """Start or continue a round over all pods; if a pod cannot be deleted now, the next round retries it."""
         if not self._left:
             self._left.extend(self._removals())
         for _ in range(min(len(self._left), _AT_ONCE)):

@@ -1,8 +1,8 @@
-"""The PodGroup protection controller, which delays the deletion of a PodGroup while pods belong to it.
+"""The PodGroup protection controller: delays the deletion of a PodGroup while pods belong to it.
 
 Guarantees, as in Kubernetes (`pkg/controller/scheduling/podgroupprotection`): the finalizer of a terminating PodGroup
-is removed when no pod belongs to the group, except pods that have succeeded or failed. The controller never adds the
-finalizer; the admission plugin PodGroupProtection adds it to new PodGroups.
+is removed when no pod belongs to the group. Pods that have succeeded or failed do not count. The controller never adds
+the finalizer; the admission plugin PodGroupProtection adds it to new PodGroups.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Member(msgspec.Struct, frozen=True, gc=False):
 
 
 def group_of(pod: Object) -> str | None:
-    """Return the name of the PodGroup to which a pod belongs; None if it belongs to no group."""
+    """Return the name of the PodGroup to which a pod belongs; None if the pod belongs to no group."""
     if not pod.mentions(b"podGroupName"):
         return None
     group = pod.view(_Member).spec.scheduling_group
@@ -71,7 +71,7 @@ def _active_group(pod: Object) -> list[str]:
 
 
 class _Remover(Protector):
-    """A protector that only removes the finalizer of PodGroups that are being deleted."""
+    """A protector that only removes finalizers of PodGroups that are being deleted, and never adds a finalizer."""
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
         """Remove the finalizer of an unused PodGroup; raises the errors of the API if the write fails."""

@@ -1,8 +1,9 @@
 """Finds inconsistencies between Services' ClusterIPs and IPAddress objects.
 
-Guarantees: reasons and messages are those of Kubernetes 1.36's `ipallocator/controller/repairip.go`, except for
-ServiceCIDRFull, which comes from its predecessor `repair.go`. An IPAddress that the allocator did not create is ignored
-unless a Service uses its address. Every address in a Service's spec counts as used, whether it is valid or not.
+Guarantees: reasons and messages are the same as in Kubernetes 1.36's `ipallocator/controller/repairip.go`. Only the
+reason ServiceCIDRFull comes from the earlier `repair.go`. If the allocator did not create an IPAddress and no Service
+uses its address, the IPAddress is ignored. Every address in a Service's spec counts as used, whether it is valid or
+not.
 
 In Kubernetes, ServiceCIDRFull cannot occur, because the allocation of a specific address never reports that the range
 is full. In ctrlmgr, ServiceCIDRFull is reported if a Service needs another address and no address is free.
@@ -55,7 +56,7 @@ class _Checked(NamedTuple):
     """The ClusterIPs that Services use."""
 
     held: list[ServiceValue]
-    """The valid ClusterIPs within the ranges, with their Services."""
+    """The valid ClusterIPs within the ranges, each with the Service that uses it."""
     used: set[str]
     """All ClusterIPs in the specs of Services, in canonical form."""
     holders: set[ParentReference]
@@ -108,7 +109,10 @@ def _check(services: Iterable[Object], ranges: _Ranges) -> _Checked:
 
 
 def _use(text: str, service: Object, ranges: _Ranges) -> ServiceValue | None:
-    """Return the use of an address by a Service, with the address in canonical form; None if the address is invalid."""
+    """Return the use of an address by a Service, with the address in canonical form.
+
+    The result is None if the address is invalid.
+    """
     if _is_in_range(text, ranges):
         return ServiceValue(text, service)
     address = parse_ip(text)
@@ -116,7 +120,7 @@ def _use(text: str, service: Object, ranges: _Ranges) -> ServiceValue | None:
 
 
 def _is_in_range(text: str, ranges: _Ranges) -> bool:
-    """Return whether `text` is an address within a range, in the canonical form that names of IPAddresses have."""
+    """Return whether `text` is an address within a range, and has the canonical form of the names of IPAddresses."""
     return any((index := each.index(text)) is not None and each[index] == text for each in ranges)
 
 
@@ -140,7 +144,7 @@ def address_claim(use: ServiceValue) -> Object:
 
 
 def describe_address(address: str) -> str:
-    """Return an address formatted as in Kubernetes' messages."""
+    """Return an address in the format of Kubernetes' messages."""
     return f"ClusterIP [{_family(address)}]: {address}"
 
 
@@ -187,7 +191,10 @@ def _blemished(use: ServiceValue, claim: Object) -> Finding | None:
 
 
 def _corrected(reason: str, subject: Object, use: ServiceValue, message: str, claim: Object) -> Finding:
-    """Return a finding that replaces an IPAddress, whose parent is immutable (`recreateIPAddress`)."""
+    """Return a finding whose correction replaces an IPAddress (`recreateIPAddress`).
+
+    The parent of an IPAddress is immutable, so an update is not possible.
+    """
     return Finding("repair", reason, subject, use.value, message, Action.CORRECT, address_claim(use), claim)
 
 

@@ -1,17 +1,17 @@
-"""The repair controllers, which correct the claims on addresses and node ports every three minutes.
+"""The repair controllers: correct the claims on addresses and node ports every three minutes.
 
 Guarantees:
 
-- A round of repairs reads one revision of the log, so it sees a concurrent change of a Service completely or not at
-  all. A round of repairs reads the log, not a cache, so it also finds manual changes in the database.
-- A missing claim is created. A claim with the wrong Service is replaced in one append, so that the value is free at no
-  revision. A write of a claim succeeds only if the claim has not changed since it was read; after a conflict, the round
-  starts again.
+- A round of repairs reads one revision of the log. Therefore the round sees a concurrent change of a Service completely
+  or not at all. Because the round reads the log and not a cache, it also finds manual changes in the database.
+- A missing claim is created. A claim with the wrong Service is replaced in one append, so there is no revision at which
+  the value is free. A write of a claim succeeds only if the claim has not changed since it was read. After a conflict,
+  the round starts again.
 - IPAddresses are written through the API. Claims on node ports are written directly to the log, because no API contains
   them.
-- An unused claim is released after it was found unused three times consecutively.
-- An Event reports a value that two Services have, a value out of range, or an invalid address. The repairs do not
-  change Services.
+- An unused claim is released after three consecutive rounds have found that the claim is unused.
+- Events report values that two Services have, values out of range, and invalid addresses. The repairs do not change
+  Services.
 
 Source: Kubernetes' `pkg/registry/core/service/{ipallocator,portallocator}/controller`.
 """
@@ -49,7 +49,7 @@ INTERVAL: Final = 180.0
 SIGHTINGS: Final = 3
 """The number of rounds that must find a leaked claim before it is released (`numRepairsBeforeLeakCleanup`)."""
 ATTEMPTS: Final = 5
-"""The maximum number of attempts of a round that conflicts with other writers."""
+"""The maximum number of attempts of a round; a new attempt starts after a conflict with another writer."""
 
 CLUSTER_IPS: Final = "cluster-ips"
 NODE_PORT: Final = "node-ports"
@@ -64,7 +64,7 @@ class Outcome(enum.Enum):
     REPAIRED = "repaired"
     RELEASED = "released"
     FLAGGED = "flagged"
-    """A leaked claim that has not been found in enough rounds yet."""
+    """A leaked claim that too few rounds have found so far, so it is not released yet."""
 
 
 _OUTCOMES: Final = {
@@ -86,12 +86,12 @@ C = TypeVar("C", EngineClient, LogClient)
 
 
 def _identity(claim: Object) -> _Identity:
-    """Return a claim's name and uid, which distinguish it from another claim with the same name."""
+    """Return a claim's name and uid, which distinguish the claim from another claim with the same name."""
     return claim.name, claim.uid
 
 
 class RepairInput(NamedTuple):
-    """The Services, the claims of one kind and the ServiceCIDRs, as of one revision."""
+    """The Services, the claims of one kind and the ServiceCIDRs, all read at one revision."""
 
     services: Sequence[Object]
     claims: Sequence[Object]
@@ -99,9 +99,9 @@ class RepairInput(NamedTuple):
 
 
 def read_listings(event_log: EventLog, claims: Resource) -> RepairInput:
-    """Return the Services, the claims of one kind and the ServiceCIDRs, as of one revision.
+    """Return the Services, the claims of one kind and the ServiceCIDRs, all read at one revision.
 
-    If a compaction removes that revision during the read, a newer revision is read.
+    If a compaction removes that revision during the read, the function reads a newer revision.
     """
     while True:
         at = event_log.head().revision
@@ -114,7 +114,7 @@ def read_listings(event_log: EventLog, claims: Resource) -> RepairInput:
 class Claims(Protocol):
     """Writes claims of one kind.
 
-    Its methods raise `Conflict` or a similar error if another client has written first.
+    The methods raise `Conflict` or a similar error if another client has changed the claim.
     """
 
     def create(self, claim: Object) -> None:
@@ -184,7 +184,7 @@ class Repair(Generic[C]):
         recorder: Recorder,
         metrics: RepairMetrics,
     ) -> None:
-        """Create a repair that corrects what `find` finds in the listings of Services and `claims`.
+        """Create a repair that corrects the findings which `find` returns for the Services and `claims`.
 
         `describe` formats a value. The function `writing` returns the writer of claims for a client.
         """
@@ -222,7 +222,8 @@ class Repair(Generic[C]):
     def _round(self, claims: Claims, done: list[HandledFinding]) -> list[HandledFinding]:
         """Handle all findings of an attempt.
 
-        Return `done`, the findings that earlier attempts have repaired, together with those of this attempt.
+        The argument `done` contains the findings that earlier attempts have repaired. Return these findings together
+        with the findings of this attempt.
         """
         findings = self.findings()
         seen = self._seen(findings)
@@ -237,7 +238,7 @@ class Repair(Generic[C]):
         return done + [self._leave(finding) for finding in left]
 
     def _seen(self, findings: Iterable[Finding]) -> dict[_Identity, int]:
-        """Return the number of consecutive rounds, including this one, in which each leaked claim was found."""
+        """Return for each leaked claim in how many consecutive rounds, including this round, it was found."""
         leaks = [_identity(each.claim) for each in findings if each.action is Action.RELEASE and each.claim is not None]
         return {leak: self._sightings.get(leak, 0) + 1 for leak in leaks}
 
@@ -262,7 +263,7 @@ class Repair(Generic[C]):
             raise
 
     def _leave(self, finding: Finding) -> HandledFinding:
-        """Handle a finding that cannot be corrected, or that cannot be corrected yet."""
+        """Handle a finding that cannot be corrected now, or that can never be corrected."""
         if finding.action is Action.REPORT:
             return self._tell(finding, Outcome.REPORTED)
         log.info("possibly leaked allocation, checking again later", repair=self.name, value=finding.value)

@@ -1,12 +1,13 @@
 """Finds inconsistencies between Services' node ports and the claims on ports.
 
-Guarantees: reasons and messages are those of Kubernetes' `portallocator/controller/repair.go`. The node ports of a
-Service are the ports in its spec and the port of its health check, regardless of its type. Every node port in a
+Guarantees: reasons and messages are the same as in Kubernetes' `portallocator/controller/repair.go`. The node ports of
+a Service are the ports in its spec and the port of its health check, regardless of its type. Every node port in a
 Service's spec counts as used.
 
-A claim on a node port is in the log but not in the API. Therefore a leaked claim on a node port is logged and not
-recorded as an Event. Kubernetes only logs leaked node ports, too, because its claims are bits in a bitmap. In
-Kubernetes, PortRangeFull cannot occur; in ctrlmgr, it is reported if a Service needs another port and no port is free.
+Claims on node ports are in the log, but not in the API. Therefore a leaked claim on a node port is logged and not
+recorded as an Event. Kubernetes also only logs leaked node ports, because it stores the claims as bits in a bitmap. In
+Kubernetes, PortRangeFull cannot occur. In ctrlmgr, PortRangeFull is reported if a Service needs another port and no
+port is free.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def find_port_findings(services: Iterable[Object], claims: Sequence[Object], por
 
 
 def describe_port(port: str) -> str:
-    """Return a port formatted as in Kubernetes' messages."""
+    """Return a port in the format of Kubernetes' messages."""
     return f"port {port}"
 
 
@@ -115,7 +116,7 @@ def _misclaimed(use: ServiceValue, claim: Object) -> Finding:
 
 
 def _blemished(use: ServiceValue, claim: Object) -> None:
-    """Return None, because a claim on a port has no other fields that could be wrong."""
+    """Return None, because a claim on a port has no other fields that could have a wrong value."""
 
 
 def _duplicate(use: ServiceValue) -> Finding:

@@ -2,10 +2,11 @@
 
 Guarantees:
 - All functions of this module are pure: the same listings give the same findings in the same order.
-- If several Services have the same value, the value belongs to the Service that the claim on the value refers to. If no
-  Service with the value has the claim, the value belongs to the first Service of the listing. The functions never
+- If several Services have the same value, the value belongs to the Service to which the claim on the value refers. If
+  the claim refers to none of these Services, the value belongs to the first of them in the listing. The functions never
   return a finding against the Service to which a value belongs.
-- An unused claim is a finding in every round; `controllers.repair` counts how often each claim was found unused.
+- An unused claim is a finding in every round. The package `controllers.repair` counts how often each claim was found
+  unused.
 
 The modules `address_findings` and `port_findings` read the values of a Service, and format findings with Kubernetes'
 messages.
@@ -65,7 +66,7 @@ class ServiceValue(NamedTuple):
 class FindingTexts(NamedTuple):
     """The functions that return the findings about one kind of value.
 
-    The docstring of each attribute says when its function is called.
+    The docstring of each attribute describes when its function is called.
     """
 
     unclaimed: Callable[[ServiceValue], Finding]
@@ -73,11 +74,12 @@ class FindingTexts(NamedTuple):
     misclaimed: Callable[[ServiceValue, Object], Finding]
     """The function that is called if the claim refers to a Service that does not use the value."""
     blemished: Callable[[ServiceValue, Object], Finding | None]
-    """The function that is called if the claim refers to the right Service; it returns None if all fields of the claim
-    are correct.
+    """The function that is called if the claim refers to the right Service. The function returns None if all fields of
+    the claim are correct.
     """
     duplicate: Callable[[ServiceValue], Finding]
-    """The function that is called for each Service that has the value although the value belongs to another Service."""
+    """The function that is called for each Service that uses the value although the value belongs to another Service.
+    """
 
 
 def parent_of(service: Object) -> ParentReference:

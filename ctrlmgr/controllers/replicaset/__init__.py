@@ -1,4 +1,4 @@
-"""The ReplicaSet controller: keeps the desired number of pods."""
+"""The ReplicaSet controller: keeps the desired number of pods of each ReplicaSet."""
 
 from __future__ import annotations
 

@@ -2,13 +2,14 @@
 
 Guarantees, as in Kubernetes (`pkg/controller/replicaset`, `pkg/controller/replication`):
 - The controller changes the number of active pods (pods that have not ended and are not being deleted) to the desired
-  number. Surplus pods are deleted in the order of `deletion_order`; missing pods are created with slow start, up to
-  `BURST` at a time.
+  number. Surplus pods are deleted in the order of `deletion_order`. Missing pods are created in batches of growing size
+  (slow start), at most `BURST` pods in one reconcile.
 - Pods that match the selector and have no controller are adopted, and pods that no longer match are released. No pods
   are created for a ReplicaSet or ReplicationController that is being deleted.
-- The status is written if its content or the observed generation has changed. After a failure, the status is written,
-  too, with the reason in the condition ReplicaFailure, and the reconcile is retried with backoff.
-- A ReplicaSet is reconciled only after the caches contain its last writes, so it never creates too many pods.
+- The status is written if its content or the observed generation has changed. After a failure, the status is also
+  written. Its condition ReplicaFailure contains the reason of the failure. Then the reconcile is retried with backoff.
+- A ReplicaSet is reconciled only after the caches contain the writes of its last reconcile. Therefore the controller
+  never creates too many pods.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class ReplicaSetReconciler:
     ) -> None:
         """Create a reconciler that reads these caches, and creates `at_once` pods concurrently.
 
-        The caches need `index_by_controller`.
+        The informer of pods needs the index that `index_by_controller` adds.
         """
         self._at_once = at_once
         self._flavour = flavour
@@ -134,12 +135,12 @@ class ReplicaSetReconciler:
         return control.delete_each(step.delete)
 
     def _ready_ages(self, pods: Iterable[Object]) -> list[int]:
-        """Return the ages of the ready pods: the milliseconds since the creation of each pod."""
+        """Return the age of each ready pod: the milliseconds since the pod's creation."""
         created = (pod.metadata.creation_timestamp for pod in pods if is_ready(pod))
         return [(self._clock.now() - parse_time(each)) // 1000 for each in created if each]
 
     def _related(self, obj: Object) -> list[Object]:
-        """Return the pods that any ReplicaSet with the same controller selects."""
+        """Return the pods of all ReplicaSets that have the same controller as this ReplicaSet."""
         reference = controller_of(obj)
         if reference is None:
             return []

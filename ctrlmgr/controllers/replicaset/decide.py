@@ -44,8 +44,9 @@ def desired_status(
 ) -> dict[str, Any]:
     """Return the status of a ReplicaSet for the active `pods`, without the observed generation.
 
-    `terminating` is the number of terminating pods; None if the kind does not report it. `failure` is the error of
-    creating or deleting pods. Zeros in the status are omitted, as in Go's encoding.
+    The argument `terminating` is the number of terminating pods; it is None if the kind does not report this number.
+    The argument `failure` is the error that prevented the creation or deletion of pods. Zeros in the status are
+    omitted, as in Go's encoding.
     """
     view = owner.view(ReplicaSet)
     labels = ((view.template.get("metadata") or {}).get("labels") or {}).items()
@@ -84,7 +85,7 @@ def desired_conditions(view: ReplicaSet, pods: int, failure: str | None, now: in
 
 
 def with_status(owner: Object, status: Mapping[str, Any]) -> Object | None:
-    """Return the ReplicaSet with a status and its observed generation; None if it has both already."""
+    """Return the ReplicaSet with a status and its observed generation; None if the ReplicaSet already has both."""
     fields = owner.to_dict()
     current = dict(fields.get("status") or {})
     observed = current.pop("observedGeneration", 0)

@@ -1,19 +1,20 @@
 """The resource claim controller: creates ResourceClaims from templates for pods, and deallocates unused claims.
 
-Guarantees, as in Kubernetes (`pkg/controller/resourceclaim/controller.go`) without PodGroups, whose feature gate is
-off:
-- For each entry in a pod that names a template, a claim that the pod controls is created. The pod's status contains the
-  name of the claim that was created. A claim of a pod that was deleted is created again. Problems are recorded as
-  Events of the pod, and the pod's later entries wait.
-- An allocated claim of a pod that has a node is reserved for the pod, if the scheduler did not reserve it.
+Guarantees, as in Kubernetes (`pkg/controller/resourceclaim/controller.go`) but without support for PodGroups, whose
+feature gate is off:
+- For each entry of a pod that names a template, a claim is created, and the pod is its controller. The pod's status
+  contains the name of this claim. If the claim is deleted, it is created again. If an entry has a problem, an Event
+  about the pod is recorded, and the pod's later entries wait.
+- If a pod is bound to a node and the scheduler did not reserve an allocated claim for the pod, the controller reserves
+  the claim.
 - A pod that has ended, was replaced, or was deleted is removed from the users of its claims. When the last user is
   removed, the claim's allocation and finalizer are removed too.
-- A claim from a template is deleted when its pod has ended, even if the pod still exists.
+- When a pod has ended, its claims from templates are deleted, even if the pod still exists.
 
-There are two differences from Kubernetes. Each write of a pod's status contains all claims from templates. Kubernetes
-writes only the new claims, and server-side apply then drops the other claims from the status. No claims are created for
-a pod that has ended. In Kubernetes the claims of ended pods are not created again either, because its controller caches
-its own claims for an hour.
+There are two differences from Kubernetes. First, each write of a pod's status contains all claims from templates.
+Kubernetes writes only the new claims, and server-side apply then drops the other claims from the status. Second, no
+claims are created for a pod that has ended. Kubernetes' controller also does not create them again, but for another
+reason: it caches its own claims for an hour.
 
 A key of this controller consists of a namespace and the name `claim/NAME` or `pod/NAME`.
 """
@@ -65,7 +66,7 @@ class ResourceClaims:
     """Reconciles pods and claims; the module's docstring lists the keys."""
 
     def __init__(self, pods: Lister, claims: Lister, templates: Lister, log: EventLog, recorder: Recorder) -> None:
-        """Create a reconciler that reads objects from these caches, and a pod that the cache lacks from `log`."""
+        """Create a reconciler that reads objects from these caches; if the cache lacks a pod, it is read from `log`."""
         self._pods, self._claims, self._templates = pods, claims, templates
         self._log, self._recorder = log, recorder
 
@@ -103,7 +104,10 @@ class ResourceClaims:
             self._reserve(pod, client)
 
     def _claim_of(self, pod: ClaimingPod, entry: PodClaim, client: EngineClient) -> tuple[str | None, bool]:
-        """Return the name of the claim for an entry with a template, and whether the pod's status lacks the name."""
+        """Return the name of the claim for an entry with a template.
+
+        The second value is True if the pod's status lacks the name.
+        """
         try:
             name = pod.name_of(entry)
         except NotCreatedError:
@@ -131,8 +135,8 @@ class ResourceClaims:
             created = client.create(Object.from_dict(desired))
         except ApiError as error:
             RESOURCE_CLAIM_CREATES.labels("failure", is_admin).inc()
-            # Kubernetes prints the name of the claim between these words; it is empty, because it was not generated
-            # yet.
+            # Kubernetes prints the name of the claim between these words. The name is empty, because it was not
+            # generated yet.
             raise CtrlmgrError(f"create ResourceClaim : {error}") from error
         RESOURCE_CLAIM_CREATES.labels("success", is_admin).inc()
         return created
@@ -167,7 +171,7 @@ class ResourceClaims:
     def _is_gone(self, namespace: str, consumer: Consumer) -> bool:
         """Return whether a pod no longer uses a claim.
 
-        Users of a claim that are not pods always remain.
+        If a user of a claim is not a pod, the user is never removed.
         """
         if not consumer.is_pod:
             return False
@@ -181,7 +185,7 @@ class ResourceClaims:
     def _release(self, claim: Object, remaining: list[Consumer], client: EngineClient) -> None:
         """Write the remaining users of a claim.
 
-        If there are none, remove the allocation and then the scheduler's finalizer.
+        If there are no remaining users, remove the allocation and then the scheduler's finalizer.
         """
         finalizers = claim.metadata.finalizers or []
         status = {**claim.to_dict().get("status", {})}
@@ -200,7 +204,7 @@ class ResourceClaims:
                 client.update(claim.with_metadata(finalizers=left or None))
 
     def _delete_unused(self, claim: Object, client: EngineClient) -> None:
-        """Delete an unused claim that was created from a template, if its pod exists and will not run any more."""
+        """Delete an unused claim that was created from a template, if its pod exists but will never run again."""
         owner = owning_pod(claim)
         pod = None if owner is None else self._pods.get(Key(claim.namespace, owner[0]))
         if owner is None or pod is None:

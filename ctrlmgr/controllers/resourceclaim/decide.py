@@ -1,4 +1,4 @@
-"""Decides about the resource claims of pods: their names, the claims to create, and the users that remain.
+"""Decides about the resource claims of pods: their names, which claims to create, and which users remain.
 
 Source: Kubernetes' `pkg/controller/resourceclaim/controller.go`, and `resourceclaim` of `dynamic-resource-allocation`.
 """
@@ -19,7 +19,9 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 """The annotation which, on a claim from a template, contains the name of the pod's entry."""
 _LONGEST_BASE: Final = 57
-"""The maximum length of the base of a generated name, which leaves room for a hyphen and five random characters."""
+"""The maximum length of the base of a generated name. After the base, there is room for a hyphen and five random
+characters.
+"""
 _ENDED: Final = ("Succeeded", "Failed")
 _MENTIONS: Final = (b'"resourceClaims"', b'"extendedResourceClaimStatus"')
 """The body of every pod with resource claims contains at least one of these byte sequences."""
@@ -62,7 +64,7 @@ _decode = msgspec.json.Decoder(_Pod).decode  # The view is not cached, because o
 
 
 class NotCreatedError(CtrlmgrError):
-    """The claim for a template has not been created yet."""
+    """Raised if the claim for a template has not been created yet."""
 
 
 class ClaimingPod(NamedTuple):
@@ -128,12 +130,12 @@ class ClaimingPod(NamedTuple):
 
     @property
     def extended(self) -> str:
-        """The name of the claim for the pod's extended resources; "" if there is none."""
+        """The name of the claim for the pod's extended resources; empty if there is no such claim."""
         status = self.view.status.extended_resource_claim_status
         return status.resource_claim_name if status is not None else ""
 
     def work(self, claim_of: Callable[[str], Object | None]) -> bool:
-        """Return whether the pod has to be reconciled, because a claim must be created or reserved (`podNeedsWork`)."""
+        """Return whether the pod must be reconciled, because a claim must be created or reserved (`podNeedsWork`)."""
         return self.may_get_claims and any(self._needs(each, claim_of) for each in self.claims)
 
     def _needs(self, entry: PodClaim, claim_of: Callable[[str], Object | None]) -> bool:
@@ -177,7 +179,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def consumers(self) -> list[Consumer]:
-        """Its users."""
+        """The users of the claim."""
         return self.status.reserved_for or []
 
 
@@ -188,7 +190,7 @@ def needs_reservation(claim: Object, pod: Object) -> bool:
 
 
 def reserved(claim: Object, pod: Object) -> dict[str, Any]:
-    """Return a copy of a claim that is also reserved for the pod."""
+    """Return a copy of a claim that is reserved for the pod, in addition to the claim's other users."""
     fields = claim.to_dict()
     consumer = {"resource": "pods", "name": pod.name, "uid": pod.uid}
     status = fields["status"]
@@ -196,7 +198,7 @@ def reserved(claim: Object, pod: Object) -> dict[str, Any]:
 
 
 def owning_pod(claim: Object) -> tuple[str, str] | None:
-    """Return the name and the uid of the pod for which a claim was created; None if there is none."""
+    """Return the name and the uid of the pod for which a claim was created; None if there is no such pod."""
     for each in claim.metadata.owner_references or ():
         if each.controller and each.api_version == "v1" and each.kind == "Pod":
             return each.name, each.uid
@@ -204,7 +206,7 @@ def owning_pod(claim: Object) -> tuple[str, str] | None:
 
 
 def claim_for(pod: Object, entry: str, template: Object) -> dict[str, Any]:
-    """Return the claim to create from a template, for an entry of a pod."""
+    """Return the claim that must be created from a template for an entry of a pod."""
     spec = template.to_dict()["spec"]
     given: Mapping[str, Any] = spec.get("metadata") or {}
     metadata = {
@@ -231,6 +233,9 @@ def _base_name(pod: str, entry: str) -> str:
 
 
 def needs_admin_access(claim: Mapping[str, Any]) -> bool:
-    """Return whether a claim's spec requests admin access; the alternatives within a request cannot request it."""
+    """Return whether a claim's spec requests admin access.
+
+    Only requests can request admin access, and not the alternatives within a request.
+    """
     requests = (claim.get("devices") or {}).get("requests") or ()
     return any((each.get("exactly") or {}).get("adminAccess") for each in requests)

@@ -1,11 +1,12 @@
-"""The ResourceQuota controller: keeps the usage of each namespace in the status of its ResourceQuotas.
+"""The ResourceQuota controller: keeps the usage of each namespace in the status of the namespace's ResourceQuotas.
 
 Guarantees:
-- Admission adds a created object to the usage in the same append. This controller corrects the usage when objects were
-  deleted, have ended, have shrunk or have left a scope, when a quota is created or changed, and periodically.
-- The controller never overwrites an amount that admission has added and the controller has not counted. Each addition
-  by admission changes the revision of the quota, and the controller writes only if the quota still has the revision
-  that was read.
+- When an object is created, admission adds it to the usage in the same append. This controller corrects the usage when
+  objects were deleted, have ended, need less or have left a scope. It also corrects the usage when a quota is created
+  or changed, and periodically.
+- The controller never overwrites an addition by admission that the controller has not counted yet. Each addition by
+  admission changes the revision of the quota, and the controller writes only if the quota still has the revision that
+  was read.
 - Writes that were admitted before a quota existed may still be in progress. Therefore a new quota is counted again a
   few times.
 - Objects of all kinds are counted, including custom kinds.
@@ -48,12 +49,14 @@ class QuotaCounter:
         self._evaluators = Evaluators()
         self._counted: dict[Resource, tuple[Evaluator, Lister]] = {}
         self._left: dict[Key, list[float]] = {}
-        """The delays of the remaining recounts of new quotas, in seconds; only one worker uses a key at a time."""
+        """The remaining delays, in seconds, until new quotas are counted again. No lock is needed, because only one
+        worker uses a key at a time.
+        """
 
     def count(self, resource: Resource, objects: Lister) -> Evaluator | None:
         """Start counting the objects of a resource.
 
-        Return the evaluator of a resource; None if no quota counts the resource.
+        Return the evaluator of the resource; None if no quota counts the resource.
         """
         evaluator = self._evaluators.of(resource)
         if evaluator is not None:

@@ -28,7 +28,7 @@ class Status(NamedTuple):
 def counted(
     quota: Quota, evaluators: Iterable[Evaluator], objects: Callable[[Evaluator], Sequence[Object]], now: str
 ) -> Status:
-    """Return the amounts of a quota that the `objects` in its namespace use; `now` is the current time (RFC 3339)."""
+    """Return the amounts that the `objects` in a quota's namespace use; `now` is the current time (RFC 3339)."""
     names: set[str] = set()
     used: dict[str, str] = {}
     for evaluator in evaluators:
@@ -45,7 +45,7 @@ def counted(
 
 
 def differs(quota: Quota, status: Status) -> bool:
-    """Return whether a quota's status differs from the desired status; amounts are compared by value."""
+    """Return whether a quota's status differs from the desired status; different formats of one amount are equal."""
     return not quota.is_counted or not (are_equal(quota.hard, status.hard) and are_equal(quota.used, status.used))
 
 

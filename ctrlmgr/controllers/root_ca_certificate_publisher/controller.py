@@ -1,4 +1,4 @@
-"""The root CA certificate publisher, which gives every active namespace a ConfigMap with this server's CA certificate.
+"""The root CA certificate publisher: keeps a ConfigMap with this server's CA certificate in each active namespace.
 
 Guarantees, all as in Kubernetes (`pkg/controller/certificates/rootcacertpublisher`): a deleted ConfigMap is created
 again, and changed data is corrected. A missing annotation that describes the ConfigMap is added. In a namespace that is
@@ -83,7 +83,7 @@ class RootCAPublisher:
 def _namespace_of_changed(change: Change) -> Iterable[Key]:
     """Return the key of the namespace whose ConfigMap was changed or deleted.
 
-    Creations are ignored, because only this controller creates it.
+    Creations are ignored, because only this controller creates the ConfigMap.
     """
     old = change.old
     return (

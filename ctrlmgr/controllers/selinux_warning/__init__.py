@@ -1,4 +1,4 @@
-"""The SELinux warning controller: reports pods that use one volume with SELinux labels that conflict."""
+"""The SELinux warning controller: reports pods that use the same volume with conflicting SELinux labels."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""The SELinux warning controller: records Events of pods that use one volume with labels or policies that conflict.
+"""The SELinux warning controller: records Events about pods that use one volume with conflicting labels or policies.
 
 Guarantees, those of Kubernetes' `pkg/controller/volume/selinuxwarning`:
 - All pods that have not ended count, even if they never run on the same node.
-- Both pods of a conflict get an Event when the conflict begins, and the metric lists the conflict while it exists.
-- If containers of one pod mount a volume with different labels, an Event of the pod names the volume.
+- When a conflict begins, an Event about each of the two pods is recorded. While the conflict exists, the metric
+  contains it.
+- If containers of one pod mount a volume with different labels, an Event about the pod reports the volume.
 
-Kubernetes repeats the reconcile of such a pod, and of a pod whose claim is not bound. This controller waits for a
-change instead.
+If the labels within a pod differ or a claim of the pod is not bound, Kubernetes retries the reconcile of the pod. This
+controller waits for a change instead.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ class SELinuxWarning:
         self._uses = VolumeUses()
 
     def on_start(self) -> Iterator[Key]:
-        """Forget all uses of volumes, and yield the key of every pod with volumes."""
+        """Remove all stored uses of volumes, and yield the key of every pod with volumes."""
         self._uses.clear()
         yield from (pod.key for pod in self._pods.list() if has_volumes(pod))
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Remember how a pod uses its volumes, and record an Event for each new conflict."""
+        """Store how a pod uses its volumes, and record an Event for each new conflict."""
         pod = self._pods.get(key)
         if pod is None or has_ended(pod):
             self._uses.remove(key)
@@ -78,10 +79,10 @@ class SELinuxWarning:
             self._recorder.event(pod, NORMAL, conflict.reason, conflict.message)
 
     def conflicts(self) -> Mapping[tuple[str, ...], int]:
-        """Return 1 for each conflict, by the labels of the metric."""
+        """Return the value 1 for each conflict, keyed by the labels of the metric."""
         return {(each.name, *each.pod, each.value, *each.other, each.other_value): 1 for each in self._uses.conflicts()}
 
-    # The mapping from changes to pods.
+    # These methods map changes to the pods to reconcile.
 
     def of_pod(self, change: Change) -> Iterator[Key]:
         """Yield the key of a pod with volumes that was created or deleted, or has ended."""

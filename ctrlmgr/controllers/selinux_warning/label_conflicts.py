@@ -1,10 +1,12 @@
-"""Remembers with which SELinux label and policy each pod uses each volume, and finds the conflicts.
+"""Stores the SELinux label and the policy with which each pod uses each volume, and finds the conflicts.
 
 Guarantees, those of Kubernetes' `pkg/controller/volume/selinuxwarning/cache` and `…/translator`:
-- Two labels conflict if their levels differ, or if another part differs that both labels contain.
-- A conflict is returned once for each of the two pods, when the second pod or a changed pod is added.
+- Two labels conflict if their levels differ. They also conflict if both labels contain another part, and the values of
+  this part differ.
+- When a pod is added or changed and conflicts with another pod, the conflict is returned twice: once for each of the
+  two pods.
 
-An instance is used by one worker; `conflicts` may be called by other threads.
+Only one worker may use an instance. Other threads may call the method `conflicts`.
 """
 
 from __future__ import annotations
@@ -23,14 +25,14 @@ _WARNING: Final = "If both pods land on the same node, only one of them may acce
 
 
 class Use(NamedTuple):
-    """How a pod uses a volume: with which SELinux label, and how the label of the volume's files is changed."""
+    """The SELinux label with which a pod uses a volume, and the policy that determines how the files get this label."""
 
     label: str
     policy: str
 
 
 class Conflict(NamedTuple):
-    """A property in which two pods with the same volume differ."""
+    """A property whose values differ between two pods with the same volume."""
 
     name: str
     """The name of the property: SELinuxLabel or SELinuxChangePolicy."""
@@ -46,7 +48,7 @@ class Conflict(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The message of the Event; it does not name a pod in another namespace."""
+        """The message of the Event; the message does not contain the names of pods in other namespaces."""
         if self.pod.namespace == self.other.namespace:
             rest = f"uses the same volume as this pod with {self.name} {_quoted(self.other_value)}. {_WARNING}"
             return f"{self.name} {_quoted(self.value)} conflicts with pod {self.other.name} that {rest}"
@@ -81,10 +83,10 @@ class VolumeUses:
         self._volumes: dict[Key, dict[str, None]] = {}
         """The volumes of each pod."""
         self._drivers: dict[str, str] = {}
-        """The CSI driver of each volume; "" for volumes of other plugins."""
+        """The CSI driver of each volume; empty for volumes of other plugins."""
 
     def add(self, volume: str, driver: str, pod: Key, use: Use) -> list[Conflict]:
-        """Set how a pod uses a volume, and return the conflicts; return none if the use is unchanged."""
+        """Set how a pod uses a volume, and return the conflicts; if the use is unchanged, return no conflicts."""
         uses = self._uses.get(volume, {})
         if uses.get(pod) == use:
             return []
@@ -115,7 +117,7 @@ class VolumeUses:
         yield from dict.fromkeys(pod for volume in volumes for pod in self._uses[volume])
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield all conflicts, each once for each of its two pods."""
+        """Yield each conflict twice: once for each of its two pods."""
         for uses in [*self._uses.values()]:
             yield from _among(uses)
 

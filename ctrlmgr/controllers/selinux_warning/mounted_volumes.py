@@ -1,10 +1,11 @@
-"""Reads which volumes the containers of a pod mount, and with which SELinux labels.
+"""Determines which volumes the containers of a pod mount, and with which SELinux labels.
 
 Guarantees, those of Kubernetes' `GetPodVolumeNames` and `GetMountSELinuxLabel` (`pkg/volume/util`):
 - The SELinux options of a container override the options of its pod. Empty parts of a label stay empty, because the
   nodes have the defaults.
-- Only volumes that can be mounted with a label are read: those of CSI drivers with `spec.seLinuxMount`, and volumes of
-  iSCSI and Fibre Channel. The files of other volumes are labelled recursively, so two pods cannot conflict.
+- Only volumes that can be mounted with a label are read. These are volumes of CSI drivers with `spec.seLinuxMount`, and
+  volumes of iSCSI and Fibre Channel. The files of other volumes are labelled recursively, so their pods cannot
+  conflict.
 
 In-tree volumes that were migrated to CSI drivers are not read.
 """
@@ -27,7 +28,7 @@ VOLUMES: Final = Resource("", "persistentvolumes")
 DRIVERS: Final = Resource("storage.k8s.io", "csidrivers")
 _ENDED: Final = ("Succeeded", "Failed")
 _MENTIONS: Final = (b'"persistentVolumeClaim"', b'"ephemeral"', b'"fc"', b'"iscsi"')
-"""The body of every pod with such volumes contains at least one of these byte sequences."""
+"""The body of every pod with volumes that can be mounted with a label contains one or more of these byte sequences."""
 
 
 class _Csi(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -71,7 +72,7 @@ class _Options(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def label(self) -> str:
-        """The label `user:role:type:level`; "" if all parts are empty."""
+        """The label in the format `user:role:type:level`; empty if all parts are empty."""
         label = ":".join((self.user, self.role, self.type, self.level))
         return "" if label == ":::" else label
 
@@ -136,7 +137,7 @@ class _Driver(msgspec.Struct, frozen=True, gc=False):
     spec: _DriverSpec = _DriverSpec()
 
 
-# The views are not cached, because other controllers decode other fields.
+# The decoded views are not cached, because other controllers decode other fields.
 _decode_pod = msgspec.json.Decoder(_Pod).decode
 _decode_claim = msgspec.json.Decoder(_Claim).decode
 _decode_volume = msgspec.json.Decoder(_Volume).decode
@@ -150,7 +151,7 @@ class MountedVolume(NamedTuple):
     """The name of the volume within the pod."""
     unique_name: str
     driver: str
-    """The CSI driver of the volume; "" if another plugin mounts it."""
+    """The CSI driver of the volume; empty if another plugin mounts the volume."""
     use: Use | None
     """The label and the policy; None if containers mount the volume with different labels."""
 
@@ -171,7 +172,7 @@ def mounts_with_label(driver: Object | None) -> bool:
 
 
 def volume_of(claim: Object | None) -> str:
-    """Return the name of a claim's volume; "" if the claim is not bound."""
+    """Return the name of a claim's volume; empty if the claim is not bound."""
     return "" if claim is None else _decode_claim(claim.body).spec.volume_name
 
 
@@ -242,7 +243,7 @@ def _labels_of_mounts(spec: _PodSpec) -> dict[str, set[str]]:
 def _use(labels: set[str], context: _Context, can_mount: bool) -> Use | None:
     """Return the label and the policy of a mount.
 
-    The label of the mount is empty if the files are labelled recursively.
+    If the files of the volume are labelled recursively, the label is empty.
     """
     if len(labels) > 1:
         return None

@@ -1,15 +1,15 @@
-"""The ServiceCIDR controller: keeps the condition Ready, and delays deletion while Services use the range's addresses.
+"""The ServiceCIDR controller: keeps the condition Ready, and delays deletion while Services use the addresses.
 
 Guarantees:
 - A ServiceCIDR that is not being deleted has the finalizer and the condition Ready.
 - The finalizer of a ServiceCIDR that is being deleted is removed when no address depends on that ServiceCIDR alone. The
   finalizer is removed at the earliest `GRACE` seconds after the deletion, because after this time no process allocates
   addresses from the range. As long as a ServiceCIDR cannot be deleted, its condition Ready contains the reason.
-- An address does not depend on a ServiceCIDR alone if another ServiceCIDR contains the address, too. A ServiceCIDR that
-  also contains the address does not count if it is being deleted and its range is not larger.
+- If another ServiceCIDR also contains an address, the address does not depend on one ServiceCIDR alone. The other
+  ServiceCIDR does not count if it is being deleted and its range is not larger.
 
-Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go`; one difference is that Kubernetes removes
-both finalizers if two equal ranges are deleted at the same time.
+Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go`. There is one difference: if two equal
+ranges are deleted at the same time, Kubernetes removes both finalizers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE: Final = 10.0
-"""The number of seconds after which every process has read the deletion of a ServiceCIDR (`deletionGracePeriod`)."""
+"""The number of seconds after a ServiceCIDR's deletion by which every process has read it (`deletionGracePeriod`)."""
 MAX_RETRIES: Final = 15
 
 IS_READY: Final = Condition(READY, "True", "", "Kubernetes Service CIDR is ready")
@@ -64,7 +64,7 @@ def is_needed(service_cidr: Object, others: Iterable[Object], addresses: Iterabl
 
 
 def _stays(other: Object, network: Network, own: Iterable[Network]) -> bool:
-    """Return whether another range will remain, because it is not being deleted or is larger than a range of `own`."""
+    """Return whether another range will remain: it is not being deleted, or is larger than a range of `own`."""
     return not other.is_terminating or any(_contains(network, each) and network != each for each in own)
 
 
@@ -120,7 +120,7 @@ class ServiceCIDRReconciler:
         return None
 
     def _say(self, service_cidr: Object, condition: Condition, client: Client) -> None:
-        """Set the condition Ready, unless the condition is unchanged."""
+        """Set the condition Ready if the condition has changed."""
         known = service_cidr.view(ServiceCIDR).ready
         if known == condition:
             return

@@ -1,4 +1,4 @@
-"""The ServiceAccount controller, which gives every active namespace a ServiceAccount `default`.
+"""The ServiceAccount controller: keeps the ServiceAccount `default` in every active namespace.
 
 Guarantees, all as in Kubernetes (`pkg/controller/serviceaccount/serviceaccounts_controller.go`): a deleted
 ServiceAccount is created again, and an existing ServiceAccount is not changed. In a namespace that is being deleted, no
@@ -30,7 +30,7 @@ SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 NAME: Final = "default"
 
 _NOT_NOW: Final = (AlreadyExists, NamespaceTerminating, NotFound)
-"""The errors that are ignored: the ServiceAccount exists already, or the namespace is terminating or deleted."""
+"""Errors that the controller ignores: the ServiceAccount already exists, or the namespace is terminating or deleted."""
 
 
 def namespace_is_active(namespace: Object | None) -> bool:

@@ -4,8 +4,8 @@ Guarantees:
 - If the annotation of a Secret of type `kubernetes.io/service-account-token` names an existing ServiceAccount, then the
   ServiceAccount's token, the CA certificate and the namespace are written to the Secret. The controller creates no
   token Secrets.
-- A Secret whose ServiceAccount was deleted, or replaced by a ServiceAccount of the same name, is deleted. Deleted
-  Secrets are removed from the list of their ServiceAccount.
+- If a ServiceAccount was deleted or replaced by a new ServiceAccount of the same name, its token Secrets are deleted.
+  Deleted Secrets are removed from the list in their ServiceAccount.
 
 Source: `pkg/controller/serviceaccount/tokens_controller.go`.
 """
@@ -34,7 +34,7 @@ from ctrlmgr.manager import Controller, Watch
 RETRIES: Final = 10
 
 _BY_ACCOUNT: Final = "service account"
-"""The name of the index of token Secrets by their ServiceAccount (namespace/name)."""
+"""The name of the index of token Secrets by the namespace and name of their ServiceAccount."""
 
 _ACCOUNT, _SECRET, _GONE = "account", "secret", "gone"
 
@@ -44,7 +44,7 @@ class _Typed(msgspec.Struct, frozen=True, gc=False):
 
 
 class _DeletedSecret(NamedTuple):
-    """A token Secret that was deleted, with the fields of it that a key contains."""
+    """A token Secret that was deleted, with those of its fields that a key contains."""
 
     secret: str
     account: str
@@ -52,7 +52,7 @@ class _DeletedSecret(NamedTuple):
 
 
 class TokenReconciler:
-    """Reconciles, depending on the key, a ServiceAccount's Secrets, a Secret, or the reference to a deleted Secret."""
+    """Reconciles a ServiceAccount's Secrets, one Secret, or the reference to a deleted Secret, depending on the key."""
 
     def __init__(self, accounts: Lister, secrets: Lister, root_ca: bytes, new_token: NewToken) -> None:
         """Create a reconciler that writes into Secrets the CA `root_ca` (PEM) and tokens that `new_token` returns."""

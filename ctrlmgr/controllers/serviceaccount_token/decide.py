@@ -1,7 +1,7 @@
 """Decides the content of a ServiceAccount's token Secret.
 
 Guarantees: an existing token is kept, even if another program created it. The CA certificate is corrected, a missing
-namespace is added, and annotations name the ServiceAccount.
+namespace is added, and annotations contain the name and uid of the ServiceAccount.
 
 Source: `pkg/controller/serviceaccount/tokens_controller.go`.
 """
@@ -53,7 +53,7 @@ def desired_secret(secret: Object, account: Object, root_ca: bytes, new_token: N
 
 
 def without_reference(account: Object, secret: str) -> Object | None:
-    """Return `account` without `secret` in its list of Secrets; None if the list does not contain the Secret."""
+    """Return `account` without `secret` in its list of Secrets; None if the list does not contain `secret`."""
     fields = account.to_dict()
     references: list[dict[str, Any]] = fields.get("secrets") or []
     left = [each for each in references if each.get("name") != secret]

@@ -1,9 +1,9 @@
-"""The attacher of the simulated CSI driver: reconciles VolumeAttachments, as `external-attacher` does.
+"""The attacher of the simulated CSI driver: reconciles VolumeAttachments in the same way as `external-attacher`.
 
-Guarantees: before a volume is attached, its VolumeAttachment and its PersistentVolume get the attacher's finalizer. A
-VolumeAttachment that is being deleted is detached at once. The annotation of a simulated node can delay attaching, or
-make it fail; the delay counts from the creation of the VolumeAttachment. A change of the annotation triggers the
-reconcile of the node's VolumeAttachments.
+Guarantees: before a volume is attached, its VolumeAttachment and its PersistentVolume get the attacher's finalizer. If
+a VolumeAttachment is being deleted, its volume is detached at once. An annotation of a simulated node can delay the
+attaching of volumes, or make it fail. The delay begins with the creation of the VolumeAttachment. A change of the
+annotation triggers the reconcile of the node's VolumeAttachments.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Attacher:
                 client.patch(each, {"metadata": {"uid": each.uid, "finalizers": [ATTACHED]}})
 
     def _problem(self, attachment: Object) -> str:
-        """Return the reason why a volume cannot be attached; "" if it can be attached."""
+        """Return the reason why a volume cannot be attached; empty if the volume can be attached."""
         name, node = volume_name_of(attachment), self._nodes.get(Key("", node_of(attachment)))
         if self._volumes.get(Key("", name)) is None:
             return f'could not get PersistentVolume: persistentvolume "{name}" not found'

@@ -1,9 +1,9 @@
-"""The provisioner of the simulated CSI driver: writes the decisions of `decide` about claims and volumes.
+"""The provisioner of the simulated CSI driver: performs the writes that `decide` returns for claims and volumes.
 
 Guarantees: at its start, the controller creates the storage class and the CSIDriver of the simulation if they do not
-exist; later changes and deletions of these two objects are kept. Each claim gets at most one volume, because the
-claim's uid determines the volume's name. A simulated node whose annotation says so fails to get volumes; the reconcile
-of the claim is then retried with increasing delays.
+exist. The controller does not revert later changes and deletions of these two objects. Each claim gets at most one
+volume, because the claim's uid determines the volume's name. An annotation of a simulated node can make the creation of
+its volumes fail. In this case, the reconcile of the claim is retried with increasing delays.
 
 A key with a namespace and a name stands for a claim, and a key with only a name stands for a volume. The key `*` stands
 for the storage class and the CSIDriver.
@@ -89,7 +89,7 @@ class Provisioner:
                 with suppress(AlreadyExists):
                     client.create(desired)
 
-    # Claims
+    # These methods handle claims.
 
     def _provision(self, key: Key, client: EngineClient) -> None:
         claim = self._claims.get(key)
@@ -120,7 +120,7 @@ class Provisioner:
         fields = claim.to_dict()
         zones = [each.labels[ZONE] for each in self._nodes.list() if MARK in each.labels and ZONE in each.labels]
         volume = new_volume(fields, desired_class, location(fields, desired_class, node, zones))
-        # The cache is outdated if the volume exists.
+        # If the volume already exists, the cache is outdated.
         with suppress(AlreadyExists):
             client.create(Object.from_dict(volume))
             name = volume["metadata"]["name"]
@@ -136,7 +136,7 @@ class Provisioner:
         self._recorder.event(claim, WARNING, "ProvisioningFailed", message)
         raise CtrlmgrError(message)
 
-    # Volumes
+    # These methods handle volumes.
 
     def _reclaim(self, key: Key, client: EngineClient) -> None:
         volume = self._volumes.get(key)

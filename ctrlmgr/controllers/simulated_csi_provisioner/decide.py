@@ -1,10 +1,10 @@
-"""Decides which volume is created for a claim, and when a volume is deleted. All functions are pure.
+"""Decides which volume is created for a claim, and when a volume is deleted, with pure functions.
 
 Guarantees, those of `external-provisioner` (`sig-storage-lib-external-provisioner/controller`):
-- A volume is created for a claim whose annotation names the driver. If the claim's storage class waits for a pod, the
-  volume is created after the scheduler has selected a node, in the zone of that node.
-- A volume that the driver created, with the reclaim policy Delete, has a finalizer while its simulated disk exists. The
-  disk is deleted when the volume is Released and attached to no node.
+- A volume is created for a claim whose annotation names the driver. If the claim's storage class delays the creation
+  until a pod needs the claim, the scheduler first selects a node. The volume is then created in the zone of that node.
+- If the driver created a volume with the reclaim policy Delete, the volume has a finalizer while its simulated disk
+  exists. The disk is deleted when the volume's phase is Released and the volume is attached to no node.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def needs_volume(claim: Fields, storage_class: Fields | None) -> bool:
 
 
 def location(claim: Fields, storage_class: Fields, node: Mapping[str, str] | None, zones: Iterable[str]) -> Location:
-    """Return where a claim's volume is created.
+    """Return the location in which a claim's volume is created.
 
-    `node` contains the labels of the selected node; None if no node was selected. Without a selected node, the volume
-    is created in one of `zones`, the zones of the simulated nodes.
+    The argument `node` contains the labels of the selected node; it is None if no node was selected. Without a selected
+    node, the volume is created in one of `zones`, the zones of the simulated nodes.
     """
     if node is not None:
         return Location([{ZONE: [node[ZONE]]}] if ZONE in node else ())
@@ -135,7 +135,7 @@ class Reclaim(NamedTuple):
 
 
 def reclaim(volume: Fields, *, is_attached: bool) -> Reclaim:
-    """Return the next write for a volume; `is_attached` says whether a VolumeAttachment names the volume."""
+    """Return the next write for a volume; `is_attached` is True if the volume has a VolumeAttachment."""
     if annotation(volume, PROVISIONED_BY) != DRIVER:
         return Reclaim()
     spec, meta = volume["spec"], volume["metadata"]

@@ -1,7 +1,7 @@
 """The resizer of the simulated CSI driver: expands the volume of a claim, and applies its VolumeAttributesClass.
 
-Guarantees: the steps of an expansion are written in the order of `external-resizer`; after an interruption, the next
-reconcile continues. The simulated node that runs a pod with the claim finishes the expansion.
+Guarantees: the steps of an expansion are written in the same order as in `external-resizer`. After an interruption, the
+next reconcile continues the expansion. The simulated node that runs a pod with the claim finishes the expansion.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Resizer:
         self._recorder.event(claim, NORMAL, "VolumeModifySuccessful", message)
 
     def of_class(self, change: Change) -> Iterator[Key]:
-        """Yield the claims that wait for a created VolumeAttributesClass."""
+        """Yield the keys of the claims that wait for a VolumeAttributesClass which was created."""
         if change.old is None and change.new is not None:
             name = change.new.name
             waiting = (each for each in self._claims.list() if each.mentions(name.encode()))

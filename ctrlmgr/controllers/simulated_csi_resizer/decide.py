@@ -1,8 +1,8 @@
-"""Decides how the status of a claim changes while its volume is expanded or modified. All functions are pure.
+"""Decides how the status of a claim changes while its volume is expanded or modified, with pure functions.
 
-Guarantees, those of `external-resizer` and of the kubelet's expansion (`pkg/volume/util/resize_util.go`): the status
-first names the requested size or class, then the volume is changed, and then the status says what remains to be done.
-A claim's capacity grows only after a node has expanded the file system.
+Guarantees, those of `external-resizer` and of the kubelet's expansion (`pkg/volume/util/resize_util.go`): first, the
+requested size or class is written to the status. Second, the volume is changed. Third, the remaining work is written to
+the status. A claim's capacity grows only after a node has expanded the file system.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def is_of_driver(claim: Fields, volume: Fields | None) -> bool:
 
 
 def needs_expansion(claim: Fields) -> bool:
-    """Return whether the volume of a bound claim must be expanded, and no node has to expand its file system yet."""
+    """Return whether the volume of a bound claim must still be expanded.
+
+    If only a node must still expand the file system, the result is False.
+    """
     status = claim["status"]
     size, held = requested(claim), (status.get("capacity") or {}).get("storage") or "0"
     pending = (status.get("allocatedResources") or {}).get("storage") if is_node_pending(claim) else None
@@ -45,15 +48,15 @@ def requested(claim: Fields) -> str:
 
 
 def is_node_pending(claim: Fields) -> bool:
-    """Return whether a claim waits for the expansion of its file system by a node."""
+    """Return whether a claim waits until a node expands its file system."""
     states = (claim.get("status") or {}).get("allocatedResourceStatuses") or {}
     return states.get("storage") == NODE_PENDING
 
 
 def with_expansion(claim: Fields, state: str, now: str) -> dict[str, Any]:
-    """Return a claim whose status says how far the expansion to its requested storage is.
+    """Return a claim whose status reports the progress of the expansion to its requested storage.
 
-    `state` is `CONTROLLER_IN_PROGRESS` or `NODE_PENDING`, and `now` a timestamp.
+    The argument `state` is `CONTROLLER_IN_PROGRESS` or `NODE_PENDING`. The argument `now` is a timestamp.
     """
     status = dict(claim["status"])
     status["allocatedResources"] = {**(status.get("allocatedResources") or {}), "storage": requested(claim)}
@@ -64,7 +67,7 @@ def with_expansion(claim: Fields, state: str, now: str) -> dict[str, Any]:
 
 
 def with_expanded_file_system(claim: Fields, volume: Fields) -> dict[str, Any]:
-    """Return a claim whose file system a node has expanded to the size of the volume."""
+    """Return a claim after a node has expanded its file system to the size of the volume."""
     status = {key: each for key, each in claim["status"].items() if key != "allocatedResourceStatuses"}
     states = {key: each for key, each in claim["status"]["allocatedResourceStatuses"].items() if key != "storage"}
     status |= {"allocatedResourceStatuses": states} if states else {}
@@ -74,13 +77,13 @@ def with_expanded_file_system(claim: Fields, volume: Fields) -> dict[str, Any]:
 
 
 def desired_class(claim: Fields) -> str:
-    """Return the VolumeAttributesClass that must be applied to a claim's volume; "" if there is nothing to apply."""
+    """Return the VolumeAttributesClass that must be applied to a claim's volume; empty if no class must be applied."""
     desired = claim["spec"].get("volumeAttributesClassName") or ""
     return "" if desired == claim["status"].get("currentVolumeAttributesClassName") else desired
 
 
 def with_modification(claim: Fields, name: str, state: str, now: str) -> dict[str, Any]:
-    """Return a claim whose status says that a class is applied (`InProgress`), or does not exist (`Pending`)."""
+    """Return a claim whose status reports that a class is being applied (`InProgress`) or is missing (`Pending`)."""
     target = {"targetVolumeAttributesClassName": name, "status": state}
     status = {**claim["status"], "modifyVolumeStatus": target}
     if state == "InProgress":
@@ -89,7 +92,7 @@ def with_modification(claim: Fields, name: str, state: str, now: str) -> dict[st
 
 
 def with_applied_class(claim: Fields, name: str) -> dict[str, Any]:
-    """Return a claim to whose volume a class was applied."""
+    """Return a claim after its class was applied to its volume."""
     status = {key: each for key, each in claim["status"].items() if key != "modifyVolumeStatus"}
     status["currentVolumeAttributesClassName"] = name
     return {**claim, "status": {**status, "conditions": _conditions_without(status, MODIFYING)}}

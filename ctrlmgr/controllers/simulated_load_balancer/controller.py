@@ -35,7 +35,10 @@ class LoadBalancer:
     """Reconciles the address of a Service."""
 
     def __init__(self, services: Lister, ranges: str, recorder: Recorder) -> None:
-        """Create a reconciler that assigns addresses of `ranges`, one or two networks separated by a comma."""
+        """Create a reconciler that assigns addresses of `ranges`.
+
+        This string contains one network, or two networks separated by a comma.
+        """
         self._services = services
         self._pools = {each.version: each for each in map(ipaddress.ip_network, ranges.split(","))}
         self._recorder = recorder
@@ -51,7 +54,7 @@ class LoadBalancer:
             yield service.key
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Assign an address to the Service, or release the address of a Service that needs none any more."""
+        """Assign an address to the Service, or release the address if the Service no longer needs one."""
         service = self._services.get(key)
         fields = service.to_dict() if service is not None else {}
         if service is None or not wants_address(fields):

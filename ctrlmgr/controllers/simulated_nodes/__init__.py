@@ -1,4 +1,4 @@
-"""Simulated nodes are kubelets that execute no containers, but report how pods would run on them."""
+"""The controller of simulated nodes: plays kubelets that run no containers, but report how pods would run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STORAGE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options of the simulation; `simulated_speed` is simulated seconds per real second."""
+    """The options of the simulation; `simulated_speed` is the number of simulated seconds per real second."""
 
     nodes: Annotated[
         str,
@@ -90,7 +90,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="simulated-nodes-controller",
     aliases=("simulated-nodes",),
     component="kubelet",
-    # This controller writes nodes and pods as the users of the simulated nodes.
+    # This controller writes nodes and pods in the name of the simulated nodes.
     rules=(PolicyRule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),),
     does="runs simulated nodes and the pods on them, with `--nodes`",
     watches=(NODES, PODS, LEASES, SERVICES, ENDPOINT_SLICES, _SLICES, _CSI_NODES, *_STORAGE),

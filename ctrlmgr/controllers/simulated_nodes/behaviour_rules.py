@@ -18,9 +18,9 @@ class Rules(NamedTuple):
     says: Sequence[BehaviourSource] = ()
     """Rules for particular containers, from a file."""
     tasks: ContainerExit | None = None
-    """The way in which unknown commands end in containers that are expected to exit; None if they never end."""
+    """How unknown commands end in containers that are expected to exit; None if these commands never end."""
     servers: ContainerExit | None = None
-    """The way in which unknown commands end in all other containers."""
+    """How unknown commands end in all other containers."""
 
 
 def read_behaviour(options: Options) -> Rules:

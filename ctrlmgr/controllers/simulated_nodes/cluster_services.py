@@ -1,9 +1,9 @@
-"""The Services of the cluster as pods on simulated nodes see them, with the history of each Service.
+"""The Services of the cluster from the point of view of pods on simulated nodes, with the history of each Service.
 
 Guarantees: a change of a Service never alters what a pod has read earlier. Pods see a change of a Service from the
-second in which it was recorded. If a pod has already read the Service at a later simulated time, pods see the change
-after that time. Services that exist when the process starts count as having existed forever. A change of a Service
-affects the pods that used the Service.
+second in which the change was recorded. If a pod has already read the Service at a later simulated time, pods see the
+change only after that later time. Services that exist when the process starts count as having existed forever. If a
+Service changes, the pods that used the Service are reconciled.
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ class _Version(NamedTuple):
 
 
 class Services:
-    """All Services: an index that a cacher fills (`engine.watch_cache.cacher.Index`), and the handler of informers."""
+    """All Services.
+
+    An instance is an index that a cacher fills (`engine.watch_cache.cacher.Index`), and the handler of the informers'
+    changes.
+    """
 
     resources: Sequence[Resource] = (SERVICES, ENDPOINT_SLICES)
 
@@ -55,18 +59,18 @@ class Services:
         self._lock = Lock()
         self._objects: dict[Key, Object] = {}
         self._slices: dict[Key, dict[Key, Slice]] = {}
-        # The Service of each EndpointSlice, by the EndpointSlice's key.
+        # The key of the Service of each EndpointSlice, keyed by the EndpointSlice's key.
         self._owners: dict[Key, Key] = {}
         self._versions: dict[Key, list[_Version]] = {}
-        # For each Service, the latest moment for which a pod has read its state.
+        # The latest simulated time at which a pod has read the state of each Service.
         self._answered: dict[Key, int] = {}
         # The pods that used each Service, and the Services that each pod used.
         self._askers: dict[Key, set[Key]] = {}
         self._asked: dict[Key, set[Key]] = {}
-        # For each pod, the number of changes of the Services that it used.
+        # The number of changes of the Services that each pod used.
         self._changes: dict[Key, int] = {}
 
-    # Changes
+    # These methods record changes.
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
         """Replace the objects of a resource by `objects`, as if these objects had always existed."""
@@ -78,7 +82,7 @@ class Services:
                 self._put(resource, obj.key, obj, is_listed=True)
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Record that a Service or an EndpointSlice now has the state `obj`; None means that it was deleted."""
+        """Record that a Service or an EndpointSlice now has the state `obj`; if `obj` is None, it was deleted."""
         with self._lock:
             self._put(resource, key, obj, is_listed=False)
 
@@ -110,7 +114,7 @@ class Services:
             self._renew(owner, is_listed=is_listed)
 
     def _renew(self, key: Key, *, is_listed: bool) -> None:
-        """Record the state of a Service, if the state differs from the last recorded state."""
+        """Record the state of a Service if it differs from the last recorded state."""
         obj, versions = self._objects.get(key), self._versions.setdefault(key, [])
         slices = self._slices.get(key, {})
         state = None if obj is None else ServiceState.of(obj.to_dict(), [slices[each] for each in sorted(slices)])
@@ -125,14 +129,14 @@ class Services:
         for pod in self._askers.get(key, ()):
             self._changes[pod] = self._changes.get(pod, 0) + 1
 
-    # Dependent pods
+    # These methods find the pods that depend on a Service.
 
     def askers(self, change: Change) -> list[Key]:
-        """Return the pods that used a changed Service."""
+        """Return the keys of the pods that used a changed Service."""
         return self._askers_of(change.object.key)
 
     def askers_of_slice(self, change: Change) -> list[Key]:
-        """Return the pods that used the Service to which a changed EndpointSlice belongs."""
+        """Return the keys of the pods that used the Service of a changed EndpointSlice."""
         key = change.object.key
         return self._askers_of(Key(key.namespace, change.object.labels.get(_LABEL, "")))
 
@@ -141,7 +145,7 @@ class Services:
             return sorted(self._askers.get(service, ()))
 
     def changes(self, pod: Key) -> int:
-        """Return how many changes the Services that a pod used have had."""
+        """Return the number of changes of the Services that a pod used."""
         with self._lock:
             return self._changes.get(pod, 0)
 
@@ -152,12 +156,12 @@ class Services:
             for service in self._asked.pop(pod, ()):
                 self._askers[service].discard(pod)
 
-    # Results
+    # These methods return what pods see.
 
     def seen_by(self, pod: Key, time: PodTime, own: Iterable[str] = (), *, is_told: bool = True) -> SeenServices:
-        """Return the simulated network as a pod with the addresses `own` sees it.
+        """Return the simulated network from the point of view of a pod with the addresses `own`.
 
-        If `is_told` is set, later changes of each Service that the pod uses trigger a reconcile of the pod.
+        If `is_told` is set, the pod is reconciled when a Service that the pod uses changes later.
         """
         with self._lock:
             asked = set(self._asked.get(pod, ()))
@@ -176,7 +180,7 @@ class Services:
             return versions[found - 1].state if found else None
 
     def named(self, address: str) -> Key | None:
-        """Return the key of the Service with the cluster IP `address`; None if there is none."""
+        """Return the key of the Service with the cluster IP `address`; None if there is no such Service."""
         with self._lock:
             return next((key for key, each in self._versions.items() if _has(each, address)), None)
 
@@ -225,7 +229,7 @@ class SeenServices:
         return Answer("", UNKNOWN_HOST) if is_unknown else Answer(ELSEWHERE)
 
     def next_change(self, after: float) -> float | None:
-        """Return the first time after `after` at which a Service that the pod used changes; None if there is none."""
+        """Return the first time after `after` at which a Service that the pod used changes; None if none changes."""
         changes = (self._time.seconds(each) for each in self._services.moments(self._asked))
         return min((each for each in changes if each > after), default=None)
 

@@ -1,12 +1,12 @@
-"""Simulated kubelets: register nodes, renew their leases and statuses, and report the state of their pods.
+"""Simulated kubelets: registers nodes, renews their leases and statuses, and reports the state of their pods.
 
 Guarantees:
 - The controller changes only nodes with the simulation's label, and pods on such nodes. The controller executes no
   commands.
-- Each write is made as the node's user, `system:node:NAME`.
+- Each write is made in the name of the node's user, `system:node:NAME`.
 - `simulation.kubelet_status.desired_status` computes a pod's status. This controller writes the status of a pod
-  whenever the status changes. All state is derived from the objects, so a new process continues where the last process
-  stopped.
+  whenever the status changes. The controller derives all state from the objects, so a new process continues where the
+  last process stopped.
 
 A key with only a name stands for a node, and a key with a namespace and a name stands for a pod. The key `*` stands for
 the renewal of the leases that are due.
@@ -78,7 +78,7 @@ _REJECTS_AFTER: Final = 1.0
 """The number of seconds between a pod's creation timestamp and its rejection by a node."""
 _SECOND: Final = 1_000_000
 _WORKERS: Final = 8
-"""The number of nodes and pods that are reconciled concurrently; most of the time they wait for the log."""
+"""The number of nodes and pods that are reconciled concurrently. The workers wait for the log most of the time."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -101,9 +101,9 @@ class SimulatedNodes:
         *,
         clock: Clock,
     ) -> None:
-        """Create a reconciler that reads objects from these caches; `pods` is indexed by node.
+        """Create a reconciler that reads objects from these caches.
 
-        The nodes in `desired` are created.
+        The informer of pods has an index by node. The reconciler creates the nodes in `desired`.
         """
         self._nodes = nodes
         self._pods = pods
@@ -119,16 +119,17 @@ class SimulatedNodes:
         self._clock = clock
         self._reported: dict[str, float] = {}
         self._addresses: dict[str, str] = {}
-        # For each node, the errors in its annotations that were reported.
+        # The errors in the annotations of each node for which an Event was recorded.
         self._misunderstood: dict[str, list[str]] = {}
-        # The addresses of accepted pods that the cache may not contain yet; no addresses for pods on the host's
-        # network.
+        # The addresses of accepted pods that the cache may not contain yet. For pods on the host's network, there are
+        # no addresses.
         self._given: dict[Key, tuple[str, ...]] = {}
-        # For each pod, the revision at its last reconcile, the number of Service changes, and until when (monotonic
-        # seconds) it needs no reconcile. With these, changes that this controller wrote are skipped.
+        # Three values for each pod: the pod's revision at its last reconcile, the number of changes of its Services,
+        # and the time (monotonic seconds) until which it needs no reconcile. With these values, the controller ignores
+        # its own writes.
         self._looked_at: dict[Key, tuple[tuple[int, int], float]] = {}
         self._shared = SharedFiles()
-        # Held while a worker assigns addresses or accepts a pod.
+        # A worker holds this lock while it assigns addresses or accepts a pod.
         self._giving = Lock()
 
     def on_start(self) -> Iterator[Key]:
@@ -164,7 +165,7 @@ class SimulatedNodes:
             return self._renew(client)
         return self._pod(key, client) if key.namespace else self._node(key, client)
 
-    # Nodes
+    # These methods handle nodes.
 
     def _node(self, key: Key, client: EngineClient) -> Result | None:
         name = key.name
@@ -210,7 +211,7 @@ class SimulatedNodes:
             self._reported[node.name] = now
 
     def _tell_problems(self, node: Object) -> None:
-        """Record an Event for each error in a node's annotations, but only once for each error."""
+        """Record an Event for each error in a node's annotations, once for each error."""
         found = problems(node.annotations)
         for problem in found if self._misunderstood.get(node.name) != found else ():
             subject = ObjectReference("Node", name=node.name, uid=node.uid, api_version="v1")
@@ -225,7 +226,7 @@ class SimulatedNodes:
                 self._addresses[name] = own[0] if own else free_address(ADDRESSES, self._addresses.values(), skip=2)
             return self._addresses[name]
 
-    # Pods
+    # These methods handle pods.
 
     def _pod(self, key: Key, client: EngineClient) -> Result | None:
         pod = self._pods.get(key)
@@ -383,7 +384,7 @@ class SimulatedNodes:
         self._given[pod.key] = found
         return Place(hosts, found)
 
-    # The mapping from changes to keys.
+    # These methods map changes to keys.
 
     def node_keys(self, change: Change) -> Iterator[Key]:
         """Yield the key of a node that was created or deleted, or whose annotations or labels changed.
@@ -447,8 +448,8 @@ def build(context: ControllerContext, options: Options) -> Controller:
     volumes = PodVolumes(context.informers, recorder, clock=context.clock)
     desired = templates(options.nodes)
     network = Services(context.clock)
-    # Register these handlers before the watches. The handlers record what pods have seen, which a standby process must
-    # know too.
+    # These handlers must be registered before the watches. They record what pods have seen, and a standby process also
+    # needs these records.
     services.add_handler(network.note_service, name=DESCRIPTOR.name)
     endpoint_slices.add_handler(network.note_slice, name=DESCRIPTOR.name)
     reconciler = SimulatedNodes(

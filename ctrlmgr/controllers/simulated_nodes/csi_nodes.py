@@ -17,7 +17,7 @@ CSI_NODES: Final = Resource("storage.k8s.io", "csinodes")
 
 
 class CsiNodes:
-    """Keeps the CSINodes of simulated nodes; drivers that other clients register on a node are kept."""
+    """Keeps the CSINodes of simulated nodes; if other clients register drivers on a node, these drivers are kept."""
 
     def __init__(self, csi_nodes: Lister) -> None:
         """Create an instance that reads existing CSINodes from this cache."""
@@ -28,7 +28,7 @@ class CsiNodes:
         desired = csi_node(node.name, node.uid, node.labels)
         found = self._csi_nodes.get(Key("", node.name))
         if found is None:
-            # The cache is outdated; the change that it lacks will trigger the next reconcile.
+            # The cache is outdated. The change that the cache lacks will trigger the next reconcile.
             with suppress(AlreadyExists):
                 client.create(Object.from_dict(desired))
         elif found.metadata.owner_references != Object.from_dict(desired).metadata.owner_references:
@@ -42,6 +42,6 @@ def _drivers(csi_node: Object) -> list[dict[str, Any]]:
 
 
 def csi_node_keys(change: Change) -> Iterator[Key]:
-    """Yield the name of the node whose CSINode was changed or deleted."""
+    """Yield the key of the node whose CSINode was changed or deleted."""
     if change.old is not None:
         yield Key("", change.object.name)

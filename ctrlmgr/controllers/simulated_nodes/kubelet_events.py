@@ -1,4 +1,4 @@
-"""Computes the Events that a kubelet records when a pod's status changes, from the old and new status alone."""
+"""Computes the Events that a kubelet records when a pod's status changes, based on the old and new status only."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _container(
 
 
 def _start(status: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return a value that identifies one start of a container."""
+    """Return a value that differs between two starts of a container."""
     return "containerID" in status, status.get("restartCount", 0)
 
 

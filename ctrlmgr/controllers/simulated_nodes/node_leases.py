@@ -1,8 +1,8 @@
-"""Renews the leases of simulated nodes; all leases that are due are renewed together.
+"""Renews the leases of simulated nodes; all leases that are due at the same time are renewed together.
 
-Guarantees: each lease is renewed, by the user of its node, every ten seconds, or up to a second later. Because a
-renewal may be delayed by up to a second, all leases that are due share one reconcile and one group commit of the log.
-Only one thread may renew leases; nodes may be added or removed on any thread.
+Guarantees: each lease is renewed in the name of its node every ten seconds, with a delay of up to one second. This
+delay allows one reconcile and one group commit of the log to renew all leases that are due. Only one thread may renew
+leases; nodes may be added or removed on any thread.
 """
 
 from __future__ import annotations

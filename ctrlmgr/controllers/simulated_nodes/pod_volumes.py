@@ -1,4 +1,4 @@
-"""The volume manager of simulated kubelets: which volumes a pod waits for, and which volumes a node uses.
+"""The volume manager of simulated kubelets: finds the volumes that a pod waits for, and that a node uses.
 
 Guarantees, as in Kubernetes (`pkg/kubelet/volumemanager`): the containers of a pod start only after the pod's claims
 are bound and their volumes are attached to the node. The node's status lists the volumes that its pods need, so that
@@ -46,7 +46,7 @@ class PodVolumes:
         self._pods, self._claims = informers.informer(PODS).lister, informers.informer(CLAIMS).lister
         self._volumes = informers.informer(VOLUMES).lister
         self._recorder, self._clock = recorder, clock
-        # For each pod that waits for volumes, the time since which it waits (monotonic seconds).
+        # The time in monotonic seconds since which each pod waits for volumes.
         self._waiting: dict[Key, float] = {}
 
     def wait(self, pod: Object, node: Object) -> float | None:
@@ -83,7 +83,7 @@ class PodVolumes:
             if not self._attachable.is_available(Key(pod.namespace, claim), attached)
         ]
 
-    # Nodes
+    # These methods handle nodes.
 
     def report(self, node: Object, client: EngineClient) -> None:
         """Write the volumes that a node uses to its status, and expand file systems; raises the errors of the API."""
@@ -109,17 +109,17 @@ class PodVolumes:
             what = f'MountVolume.NodeExpandVolume succeeded for volume "{volume.name}" {node_name(pod)}'
             self._recorder.event(pod, NORMAL, "FileSystemResizeSuccessful", what)
 
-    # The mapping from changes to keys.
+    # These methods map changes to keys.
 
     def keys_of_claim(self, change: Change) -> Iterator[Key]:
-        """Yield the pods that wait for a changed claim, and the nodes that must expand its file system."""
+        """Yield the keys of pods that wait for a changed claim, and of nodes that must expand its file system."""
         for pod in pods_of_claim(self._pods, change.object.key):
             node = node_name(pod)
             if node and (pod.key in self._waiting or is_node_pending(change.object.to_dict())):
                 yield from (pod.key, Key("", node))
 
     def keys_of_node(self, change: Change) -> Iterator[Key]:
-        """Yield the waiting pods of a node whose attached volumes changed."""
+        """Yield the keys of the waiting pods of a node whose attached volumes changed."""
         new, old = change.new, change.old
         if new is None or not any(each is not None and each.mentions(_MENTION) for each in (new, old)):
             return
@@ -127,7 +127,7 @@ class PodVolumes:
             yield from (key for key in [*self._waiting] if self._is_on(key, new.name))
 
     def keys_of_pod(self, change: Change) -> Iterator[Key]:
-        """Yield the node of a pod with claims that was bound, began to run, has ended or was deleted."""
+        """Yield the key of the node of a pod with claims that was bound, began to run, has ended or was deleted."""
         new, old = change.new, change.old
         if not any(True for _ in claims_of(change.object)) or not node_name(change.object):
             return
@@ -140,7 +140,7 @@ class PodVolumes:
 
 
 def _claims_by_volume(pod: Object) -> Iterator[tuple[str, str]]:
-    """Yield the name of each volume of a pod that uses a claim, with the name of the claim."""
+    """Yield the name of each volume of a pod that is backed by a claim, with the name of the claim."""
     for each in pod.to_dict()["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in each:
             yield each["name"], each["persistentVolumeClaim"]["claimName"]

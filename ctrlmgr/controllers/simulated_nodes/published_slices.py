@@ -1,4 +1,4 @@
-"""Keeps the ResourceSlices of simulated nodes; a slice that another client changes or deletes is restored."""
+"""Keeps the ResourceSlices of simulated nodes; if another client changes or deletes a slice, restores the slice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ResourceSlices:
     def __init__(self, slices: Lister, devices: Mapping[str, Devices]) -> None:
         """Create an instance that reads existing slices from this cache.
 
-        `devices` contains the devices of each node, by the node's name.
+        The argument `devices` contains the devices of each node, keyed by the node's name.
         """
         self._slices, self._devices = slices, devices
 
@@ -32,7 +32,7 @@ class ResourceSlices:
             desired = Object.from_dict(each)
             found = self._slices.get(desired.key)
             if found is None:
-                # The cache is outdated; the change that it lacks will trigger the next reconcile.
+                # The cache is outdated. The change that the cache lacks will trigger the next reconcile.
                 with suppress(AlreadyExists):
                     client.create(desired)
             elif found.metadata.owner_references != desired.metadata.owner_references:

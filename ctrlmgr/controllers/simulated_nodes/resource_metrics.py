@@ -1,10 +1,11 @@
 """Computes the resource usage of pods and nodes: PodMetrics, NodeMetrics, and the summary of a kubelet.
 
-Guarantees: only containers that run are reported, and only pods with at least one running container. The resource usage
-of a node is the sum of its pods' usage and of the usage of the programs that a real node runs in addition to pods.
+Guarantees: reports contain only containers that run, and only pods with at least one running container. The resource
+usage of a node is the sum of its pods' usage and of the usage of the programs that a real node runs in addition to
+pods.
 
-The returned objects have the shapes of `k8s.io/metrics/pkg/apis/metrics/v1beta1`; metrics-server reports CPU in
-billionths and memory in Ki.
+The returned objects have the shapes of `k8s.io/metrics/pkg/apis/metrics/v1beta1`; like metrics-server, they report CPU
+in billionths and memory in Ki.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ WINDOW: Final = "30s"
 _BILLION: Final = 1_000_000_000
 _KI: Final = 1024 * _BILLION
 _DEFAULT: Final = {"cpu": 1_000_000, "memory": 16 * 1024 * _KI}
-"""The resource usage of a container whose rules do not define it, in billionths: 1m of CPU and 16Mi of memory."""
+"""The resource usage of a container for which the rules define none, in billionths: 1m of CPU and 16Mi of memory."""
 _OF_NODE: Final = {"cpu": 50_000_000, "memory": 256 * 1024 * _KI}
 """The resource usage of the programs that run on a node in addition to pods, in billionths."""
 
@@ -73,7 +74,7 @@ def _key(pod: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _stats(usages: Sequence[Mapping[str, int]], time: str) -> Unstructured:
-    """Return the sum of resource usages in the form in which a kubelet reports it."""
+    """Return the sum of resource usages in the format of a kubelet's reports."""
     cpu, memory = (sum(usage[resource] for usage in usages) for resource in ("cpu", "memory"))
     return {
         "cpu": {"time": time, "usageNanoCores": cpu},
@@ -82,7 +83,7 @@ def _stats(usages: Sequence[Mapping[str, int]], time: str) -> Unstructured:
 
 
 def _used(pod: Mapping[str, Any], rules: Rules, now: int) -> dict[str, Mapping[str, int]]:
-    """Return the resource usage of each running container, by its name."""
+    """Return the resource usage of each running container, keyed by its name."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     running = {each["name"] for each in statuses if (each.get("state") or {}).get("running") is not None}
     seconds = now / 1_000_000

@@ -1,8 +1,8 @@
 """Serves logs of pods on simulated nodes, and runs commands in the containers of these pods.
 
 Guarantees: only pods on nodes with the simulation's label have simulated logs. The log and the status of a pod are
-computed from the same rules. If `follow` is set, a log ends with the container run that was current when the request
-began.
+computed from the same rules. If `follow` is set, the log ends when the container run ends that was current at the start
+of the request.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class LogChunk(NamedTuple):
 
     data: bytes
     wait: float | None
-    """The number of seconds until more output or the end, if the pod does not change; infinite if there will be no
-    more, None at the end.
+    """The number of seconds until more output or the end of the log, if the pod does not change. The value is infinite
+    if no output will follow, and None at the end of the log.
     """
 
 
@@ -52,7 +52,7 @@ class ContainerLogReader:
     """Reads the log of one run of a container piece by piece."""
 
     def __init__(self, pod: Object, node: Object, options: LogOptions, runtime: SimulatedRuntime, clock: Clock) -> None:
-        """Start reading; raises `BadRequest` if the container does not exist or has not run."""
+        """Start reading the log; raises `BadRequest` if the container does not exist or has not run."""
         self._options, self._rules, self._speed, self._clock = options, runtime.rules, runtime.speed, clock
         self._known = pod, node
         self._time = PodTime.of(pod.to_dict(), clock.now(), runtime.speed)
@@ -66,7 +66,7 @@ class ContainerLogReader:
             raise BadRequest(str(error.args[0])) from error
 
     def more(self, pod: Object | None, node: Object | None) -> LogChunk:
-        """Return the next part of the log; `pod` is the current state of the pod; None if it was deleted."""
+        """Return the next part of the log; `pod` is the current pod, or None if it was deleted."""
         now = self._clock.now()
         is_over = pod is None or node is None or pod.uid != self._known[0].uid or not self._keep_up(pod, node, now)
         seconds = self._time.seconds(now)
@@ -87,8 +87,8 @@ class ContainerLogReader:
         return run_to_read(
             fields,
             asked_of(fields, self._rules, node.annotations),
-            # A node may accept the pod later within this second, so nothing has been written to the log in this second
-            # yet.
+            # A node may still accept the pod later in this second. Therefore the log does not contain output of this
+            # second yet.
             self._time.seconds(self._clock.now()) if taken_at(fields) else 0.0,
             self._time.end(fields),
             self._container,
@@ -97,7 +97,7 @@ class ContainerLogReader:
         )
 
     def _keep_up(self, pod: Object, node: Object, now: int) -> bool:
-        """Update the container run if the pod or node has changed; return whether the run still exists."""
+        """Update the container run if the pod or its node has changed; return whether the run still exists."""
         if (pod.revision, node.annotations) == (self._known[0].revision, self._known[1].annotations):
             return True
         self._known = pod, node
@@ -119,7 +119,7 @@ class ContainerLogReader:
         return first_lines(self._span, seconds, desired)
 
     def _stamp(self, seconds: float) -> str:
-        """Return a point in time formatted as container runtimes do, with nanoseconds."""
+        """Return a point in time in the format of container runtimes, with nanoseconds."""
         return f"{format_time(self._time.moment(seconds))[:-1]}000Z"
 
 
@@ -147,7 +147,7 @@ class SimulatedRuntime:
         return ContainerLogReader(pod, node, options, self, self._clock)
 
     def summary(self, node: Object, pods: Sequence[Unstructured]) -> Unstructured:
-        """Return the resource usage of a node and its pods, as `/stats/summary` of a kubelet."""
+        """Return the resource usage of a node and its pods, in the format of a kubelet's `/stats/summary`."""
         return stats_summary(node.to_dict(), pods, self.rules, self._clock.now())
 
     def is_simulated(self, node: Object | None) -> bool:

@@ -1,8 +1,8 @@
-"""Files in volumes that several pods share: hostPath volumes of a node, and claims.
+"""Files in volumes that several pods share: the volumes are hostPath volumes of a node, and claims.
 
-Guarantees: a file change that is found later never alters what another pod has already seen. Other pods see a change
-from the time of the change. If another pod was evaluated after the time of a change, other pods see the change from the
-time of that evaluation on. The state of shared files is derived from the existing pods; changes of deleted pods are
+Guarantees: if a file change is computed late, it never alters what another pod has already seen. Normally, other pods
+see a change from the time of the change. If another pod was evaluated after that time, other pods see the change from
+the time of the evaluation. The shared files are computed from the existing pods. Changes that deleted pods made are
 kept until the process ends.
 """
 
@@ -32,20 +32,20 @@ class _Change(NamedTuple):
 
 
 class SharedFiles:
-    """The shared files, by the place of their volume, which is a node or a claim (`volumes.place_of`)."""
+    """The shared files, grouped by the place of their volume: a node or a claim (`volumes.place_of`)."""
 
     def __init__(self) -> None:
         """Create an instance without any files."""
         self._lock = Lock()
         self._changes: dict[str, dict[str, list[_Change]]] = {}
-        # By place and pod: the last time at which the pod was evaluated. Files as the pod saw them until that time must
-        # not change.
+        # The last time at which each pod was evaluated, keyed by place and pod. Up to this time, the files that the pod
+        # saw must not change.
         self._looked: dict[str, dict[str, int]] = {}
 
     def seen_by(self, uid: str, time: PodTime, now: int | None) -> PodFileView:
         """Return the shared files as seen by a pod that is evaluated at `now` (µs since 1970).
 
-        If the time is None, the evaluation is not recorded.
+        If `now` is None, the evaluation is not recorded.
         """
         return PodFileView(self, uid, time, now)
 
@@ -64,7 +64,10 @@ class SharedFiles:
             self._looked.pop(place, None)
 
     def of(self, place: str, uid: str, now: int | None) -> list[tuple[str, int, str | None]]:
-        """Return the file changes of other pods at a place: the path, the time of visibility, and the content."""
+        """Return the file changes that other pods made at a place.
+
+        Each change contains the path, the time from which other pods see it, and the content.
+        """
         with self._lock:
             if now is not None:
                 self._looked.setdefault(place, {})[uid] = now
@@ -86,10 +89,10 @@ class SharedFiles:
 
 
 class PodFileView:
-    """The files that other pods wrote, as one pod sees them, in the form of a `simulated_files.Shared`."""
+    """The files that other pods wrote, from the point of view of one pod (implements `simulated_files.Shared`)."""
 
     def __init__(self, files: SharedFiles, uid: str, time: PodTime, now: int | None) -> None:
-        """Create a view of `files` as one pod sees them."""
+        """Create a view of `files` from the point of view of one pod."""
         self._files = files
         self._uid = uid
         self._time = time

@@ -1,8 +1,8 @@
 """Runs commands in containers of simulated pods: `kubectl exec`, `attach` to a shell, and `cp`.
 
-Guarantees: a command sees the files of the container's current run, with the changes of earlier commands. The changes
-of commands are kept in the memory of this process until the run ends. Probes and the container itself do not see the
-file changes of commands.
+Guarantees: a command sees the files of the container's current run, with the changes of earlier commands. File changes
+that commands make are kept in the memory of this process until the run ends. Probes and the container itself do not see
+these changes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Executions:
         return self._start(pod, node, container, words, is_terminal=bool(options.get("tty")))
 
     def listens(self, pod: Object, port: int) -> bool:
-        """Return whether a container declares a port, or runs a known server that listens on this port."""
+        """Return whether a container declares a port, or runs a known server that listens on the port."""
         for each in pod.to_dict()["spec"]["containers"]:
             server = server_of(each.get("image", "").rsplit("/", 1)[-1].partition(":")[0], words_of(each))
             declared = {int(port["containerPort"]) for port in each.get("ports") or ()}

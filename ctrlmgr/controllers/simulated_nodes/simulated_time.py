@@ -1,6 +1,6 @@
 """The time of a simulated pod: seconds since its node accepted the pod, at the speed of the simulation.
 
-Guarantees: the time is a pure function of the pod, whose `status.startTime` is the time when the node accepted it.
+Guarantees: the time depends only on the pod's `status.startTime`, which is the time when the node accepted the pod.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class PodTime(NamedTuple):
 
 
 def taken_at(pod: Mapping[str, Any]) -> str:
-    """Return the time when a pod's node accepted it (RFC 3339); "" if the node has not accepted the pod."""
+    """Return the time when a pod's node accepted the pod (RFC 3339); empty if the node has not accepted it."""
     return (pod.get("status") or {}).get("startTime") or ""
 
 
 def ips_of(pod: Mapping[str, Any]) -> list[str]:
-    """Return the addresses of a pod; a pod has no address before its node has accepted it."""
+    """Return the addresses of a pod; before its node has accepted the pod, the pod has no addresses."""
     return [each["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()]
 
 
@@ -91,7 +91,7 @@ def misunderstood(pod: Mapping[str, Any], rules: Rules) -> list[str]:
 
 
 def subject_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Subject:
-    """Return a container in the form that behaviour rules match."""
+    """Return a container in the form that the behaviour rules can match."""
     meta = pod["metadata"]
     return Subject(
         meta.get("namespace", ""),

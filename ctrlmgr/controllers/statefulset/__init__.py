@@ -1,4 +1,4 @@
-"""The StatefulSet controller: keeps pods with stable names, an order, and their own storage."""
+"""The StatefulSet controller: keeps pods that have stable names, an order, and separate storage."""
 
 from __future__ import annotations
 

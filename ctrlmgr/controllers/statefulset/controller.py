@@ -138,7 +138,7 @@ class StatefulSetReconciler:
     def _carry_out(self, obj: Object, found: Members, update: str, control: StatefulPodControl) -> CtrlmgrError | None:
         """Perform the steps of all phases in order, with a slow start.
 
-        After a phase with an error, the later phases are skipped, and the error is returned.
+        If a step of a phase fails, skip the later phases, and return the error.
         """
         planner = Planner(
             obj, found, update, lambda name: self._claims.get(Key(obj.namespace, name)), self._clock.now()
@@ -177,7 +177,11 @@ class StatefulSetReconciler:
 
 
 def _do_all(steps: Sequence[Step], control: StatefulPodControl, *, in_order: bool) -> CtrlmgrError | None:
-    """Perform the steps of a phase: up to the first failure if the StatefulSet is ordered, else with a slow start."""
+    """Perform the steps of a phase.
+
+    If the StatefulSet is ordered, perform them one by one until the first failure; otherwise perform them with a slow
+    start.
+    """
     if not in_order:
         return in_batches(len(steps), lambda number: control.do(steps[number]))[1]
     for step in steps:

@@ -1,13 +1,14 @@
 """Decides the next steps and the status of a StatefulSet, without writing.
 
 Guarantees, as in Kubernetes (`pkg/controller/statefulset/stateful_set_control.go`):
-- If the policy is OrderedReady, pods are created one by one from the lowest ordinal; each pod is created when all pods
-  with lower ordinals are available. If the policy is OrderedReady, pods are deleted from the highest ordinal, when all
-  remaining pods are available. If the policy is Parallel, no pod waits for another pod. A pod of a StatefulSet that has
-  ended is deleted and created again.
-- A pod with an ordinal below the partition is created from the current revision, and any other pod from the update
-  revision. If there is no partition, the number of pods with the current revision is used as the partition. Of the pods
-  with an old revision, the pod with the highest ordinal is deleted when all pods with higher ordinals are available.
+- If the policy is OrderedReady, pods are created one by one, beginning with the lowest ordinal. Each pod is created
+  when all pods with lower ordinals are available. Pods are deleted one by one, beginning with the highest ordinal. Each
+  pod is deleted when all remaining pods are available. If the policy is Parallel, no pod waits for another pod. A pod
+  that has ended is deleted and created again.
+- A pod whose ordinal is below the partition is created from the current revision. Other pods are created from the
+  update revision. If there is no partition, the number of pods with the current revision is used as the partition. An
+  update deletes the pods with an old revision one by one, beginning with the highest ordinal. Each pod is deleted when
+  all pods with higher ordinals are available.
 - Scaling has precedence over updating.
 """
 
@@ -43,7 +44,7 @@ class PodAction(Enum):
     CLAIM = "claim"
     """The action that creates the pod's missing claims."""
     UPDATE = "update"
-    """The action that corrects the pod's identity, storage and claims."""
+    """The action that corrects the pod's identity, its storage and its claims."""
     HAND_OVER = "hand over"
     """The action that sets the owners of the pod's claims."""
     REPLACE = "replace"
@@ -51,15 +52,15 @@ class PodAction(Enum):
 
 
 class Step(NamedTuple):
-    """A step: the actions for one pod, in their order."""
+    """The actions for one pod, in the order in which they are performed."""
 
     pod: Object
     acts: tuple[PodAction, ...]
 
 
 Phases = Sequence[Sequence[Step]]
-"""The phases of a reconcile, each with independent steps; a phase starts only if all steps of earlier phases have
-succeeded.
+"""The phases of a reconcile. The steps of one phase are independent. A phase starts only if all steps of earlier phases
+have succeeded.
 """
 
 _NOTHING: Final = ()
@@ -69,7 +70,7 @@ class Members(NamedTuple):
     """The pods of a StatefulSet: desired pods and surplus pods."""
 
     replicas: Sequence[Object]
-    """The desired pods by ordinal; a missing pod is present in the form in which it will be created."""
+    """The desired pods by ordinal. If a pod is missing, this list contains the pod that must be created."""
     condemned: Sequence[Object]
     """The surplus pods, sorted by ordinal, the highest ordinal first."""
 
@@ -103,7 +104,7 @@ def _missing(stateful_set: Object, ordinal: int, revisions: Revisions) -> Object
 
 
 def is_created(pod: Object) -> bool:
-    """Return whether a pod exists; a missing pod is only planned."""
+    """Return whether a pod exists; pods that must still be created do not exist."""
     return pod.revision != 0
 
 
@@ -148,7 +149,7 @@ class Planner:
     def _of_all(
         self, pods: Sequence[Object], decide: Callable[[Object], tuple[tuple[PodAction, ...], bool]]
     ) -> tuple[list[Step], bool]:
-        """Return the steps for some pods, and whether a pod blocks the pods after it.
+        """Return the steps for some pods, and whether one of these pods blocks the pods after it.
 
         If the StatefulSet is ordered, the returned steps end at the first pod that blocks later pods.
         """
@@ -185,7 +186,7 @@ class Planner:
         return (PodAction.DELETE,), True
 
     def _of_update(self) -> list[Step]:
-        """Return the step that deletes the highest pod of another revision, if all pods above it are available."""
+        """Return the step that deletes the highest pod of another revision, if all higher pods are available."""
         replicas = self._members.replicas
         for number in range(len(replicas) - 1, (self._view.partition or 0) - 1, -1):
             pod = replicas[number]
@@ -229,8 +230,8 @@ def desired_status(
 ) -> dict[str, Any]:
     """Return the status of the StatefulSet, computed from its pods.
 
-    `replaced` is the number of pods of the current revision that were just deleted. If all pods have the update
-    revision and are ready, the update revision becomes the current revision (`completeRollingUpdate`).
+    The argument `replaced` is the number of pods of the current revision that were just deleted. If all pods have the
+    update revision and are ready, the update revision becomes the current revision (`completeRollingUpdate`).
     """
     view = stateful_set.view(StatefulSet)
     there = [pod for pod in pods if is_created(pod)]
@@ -254,7 +255,7 @@ def desired_status(
 
 
 def is_inconsistent(stateful_set: Object, status: Mapping[str, Any]) -> bool:
-    """Return whether a status must be written: its generation is newer, or more than its collision count differs."""
+    """Return whether a status must be written: it has a newer generation, or other changes than the collision count."""
     now = stateful_set.view(StatefulSet).status
     if status["observedGeneration"] > now.observed_generation:
         return True

@@ -30,7 +30,7 @@ def ordinal_of(pod: Object) -> int:
 
 
 def is_member(stateful_set: Object, pod: Object) -> bool:
-    """Return whether a pod's name is a name that the StatefulSet gives to its pods."""
+    """Return whether a pod has a name that the StatefulSet gives to its pods."""
     match = _NAME.fullmatch(pod.name)
     return match is not None and match[1] == stateful_set.name
 

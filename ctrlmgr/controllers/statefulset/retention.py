@@ -1,7 +1,7 @@
-"""Decides the owner of a claim of a StatefulSet: none, the StatefulSet, or the pod that was scaled away.
+"""Decides the owner of a claim of a StatefulSet: no owner, the StatefulSet, or the pod that was scaled away.
 
-The claim is deleted together with its owner. Source: Kubernetes'
-`pkg/controller/statefulset/stateful_set_utils.go`(`isClaimOwnerUpToDate` and the functions near it), KEP 1847.
+The claim is deleted together with its owner. Source: Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go`
+(`isClaimOwnerUpToDate` and related functions), KEP 1847.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _is_stale_for_set(claim: Object, stateful_set: Object) -> bool:
 
 
 def has_unexpected_controller(claim: Object, stateful_set: Object, pod: Object) -> bool:
-    """Return whether another object controls a claim to which the policy applies."""
+    """Return whether a retention policy deletes the claim, but another object controls the claim."""
     policy = stateful_set.view(StatefulSet).retention
     if not policy.deletes_with_set and not policy.deletes_with_pod:
         return False
@@ -53,7 +53,7 @@ def has_unexpected_controller(claim: Object, stateful_set: Object, pod: Object) 
 
 
 def is_up_to_date(claim: Object, stateful_set: Object, pod: Object) -> bool:
-    """Return whether a claim has the owners that the policy requires, or must not be changed."""
+    """Return whether a claim already has the owners that the policy requires, or must not be changed."""
     if _is_stale_for_set(claim, stateful_set) or is_stale_for_pod(claim, pod):
         return True
     uids = {each.uid: each for each in _references(claim)}
@@ -67,7 +67,7 @@ def is_up_to_date(claim: Object, stateful_set: Object, pod: Object) -> bool:
 
 
 def _desired_owners(stateful_set: Object, pod: Object) -> tuple[bool, bool]:
-    """Return whether the StatefulSet should own the pod's claims, and whether the pod itself should own them."""
+    """Return two values: whether the StatefulSet must own the pod's claims, and whether the pod must own them."""
     view = stateful_set.view(StatefulSet)
     is_scaled_away = view.retention.deletes_with_pod and ordinal_of(pod) not in view.ordinals
     return view.retention.deletes_with_set and not is_scaled_away, is_scaled_away

@@ -1,8 +1,8 @@
 """Performs steps on the pods and claims of a StatefulSet, and records Events.
 
 Guarantees, as in Kubernetes (`pkg/controller/statefulset/stateful_pod_control.go`): a pod's claims are created before
-the pod. Each creation, change and deletion of a pod or claim, and each failure, is recorded as an Event on the
-StatefulSet.
+the pod. An Event about the StatefulSet is recorded for each creation, change and deletion of a pod or claim, and for
+each failure.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class StatefulPodControl:
     def _create_claims(self, pod: Object) -> None:
         """Create a pod's missing claims.
 
-        After an attempt for each claim, raises `InternalError` with the errors of all failed attempts, if any.
+        The method attempts to create each claim. If any attempt failed, it then raises `InternalError` with the errors
+        of all failed attempts.
         """
         problems = []
         for desired in new_claims(self._set, ordinal_of(pod)):
@@ -98,7 +99,7 @@ class StatefulPodControl:
             raise InternalError(aggregate(problems))
 
     def _create_claim(self, pod: Object, desired: Object) -> list[str]:
-        """Create a claim; return a list that contains the error, or is empty if there was no error."""
+        """Create a claim; return a list with the error, or an empty list if the creation succeeded."""
         try:
             self._client.create(desired)
         except ApiError as error:
@@ -109,14 +110,14 @@ class StatefulPodControl:
         return []
 
     def _hand_over(self, pod: Object) -> None:
-        """Set the owners of a pod's existing claims as the retention policy requires."""
+        """Set the owners of a pod's existing claims to the owners that the retention policy requires."""
         for template in self._set.view(StatefulSet).claim_templates:
             name = claim_name(template, self._set, ordinal_of(pod))
             claim = self._claim(name)
             if claim is None:
                 continue
             if has_unexpected_controller(claim, self._set, pod):
-                # "manging" is Kubernetes' spelling.
+                # Kubernetes spells the word "manging" in this message.
                 message = (
                     f"PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging controller, "
                     "the retention policy is ignored for this claim"

@@ -23,7 +23,7 @@ _RETAIN: Final = "Retain"
 
 
 class RollingUpdate(msgspec.Struct, frozen=True):
-    """The partition: the lowest ordinal that is updated to the new revision."""
+    """The settings of a rolling update; the partition is the lowest ordinal that is updated to the new revision."""
 
     partition: int = 0
 
@@ -53,7 +53,7 @@ class RetentionPolicy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Ordinals(msgspec.Struct, frozen=True):
-    """The lowest ordinal of the pods."""
+    """The settings of ordinals: the lowest ordinal of the pods."""
 
     start: int = 0
 

@@ -1,4 +1,4 @@
-"""The StorageVersion garbage collector: removes entries of former API servers from StorageVersions."""
+"""The StorageVersion garbage collector: removes entries of API servers that no longer exist from StorageVersions."""
 
 from __future__ import annotations
 

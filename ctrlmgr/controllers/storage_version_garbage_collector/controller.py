@@ -1,7 +1,8 @@
-"""The StorageVersion garbage collector, which removes the entries of API servers that no longer exist.
+"""The StorageVersion garbage collector: removes the entries of API servers that no longer exist.
 
-Guarantees: an entry is removed if `kube-system` contains no Lease with the name of its API server and with the label of
-identity Leases. A StorageVersion without entries is deleted. A StorageVersion that never had an entry is kept.
+Guarantees: an entry is removed if its API server has no identity Lease. The identity Lease is in `kube-system`, has the
+name of the API server, and has the label of identity Leases. A StorageVersion without entries is deleted. A
+StorageVersion that never had an entry is kept.
 
 Source: `pkg/controller/storageversiongc/gc_controller.go`.
 """
@@ -36,7 +37,7 @@ def is_identity(lease: Object | None) -> bool:
 def without_servers(storage_version: Object, gone: Iterable[str], now: str) -> dict[str, Any]:
     """Return the fields of a StorageVersion without the entries of the API servers `gone`.
 
-    The common version and its condition are those of the remaining entries.
+    The common version and its condition are computed from the remaining entries.
     """
     names = frozenset(gone)
     entries = (storage_version.to_dict().get("status") or {}).get("storageVersions") or ()
@@ -67,9 +68,9 @@ def _condition(generation: int | None, *, is_equal: bool, now: str) -> dict[str,
 
 
 def _with(conditions: Iterable[dict[str, Any]], condition: dict[str, Any], *, changed: bool) -> list[dict[str, Any]]:
-    """Return the conditions with a new condition, which keeps the time of an old condition with the same status.
+    """Return the conditions with a new condition; if its status is unchanged, the condition keeps its time.
 
-    `changed` is set if the condition gets a new time even though its status is the same.
+    If `changed` is set, the condition gets a new time even if its status is unchanged.
     """
     found = list(conditions)
     for index, each in enumerate(found):
@@ -103,7 +104,7 @@ class GarbageCollector:
                 self._remove(each, [name for name in _servers(each) if name == key.name], client)
 
     def concerned(self, change: Change) -> Iterable[Key]:
-        """Return the key of a StorageVersion that has an entry of an API server without an identity Lease."""
+        """Return the key of a StorageVersion with an entry whose API server has no identity Lease."""
         obj = change.new
         return (obj.key,) if obj is not None and self._stale(obj) else ()
 

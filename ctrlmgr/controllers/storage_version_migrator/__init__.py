@@ -1,4 +1,4 @@
-"""The storage version migrator: stores all objects of a resource again, as StorageVersionMigrations request."""
+"""The storage version migrator: stores all objects of a resource again if a StorageVersionMigration requests it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The storage version migrator, which stores all objects of a resource again in the current storage version.
+"""The storage version migrator: stores all objects of a resource again in the current storage version.
 
 Guarantees:
-- At most one migration of a resource runs at a time; the oldest migration runs first.
-- Only objects that have not changed since the migration began are written. An object that was changed, deleted or
-  replaced meanwhile is skipped.
+- At most one migration of a resource runs at a time. The oldest migration runs first.
+- Only objects that have not changed since the migration began are written. Objects that were changed, deleted or
+  replaced after the migration began are skipped.
 - While a custom resource is migrated, its CustomResourceDefinition has the condition StorageMigrating. After a
   successful migration, `status.storedVersions` contains only the storage version, unless the definition was changed
   meanwhile.
@@ -44,12 +44,12 @@ from ctrlmgr.manager import Controller, Result, Watch
 MIGRATIONS: Final = Resource("storagemigration.k8s.io", "storageversionmigrations")
 _WORKERS: Final = 5
 _VERBS: Final = ("update", "patch", "list")
-"""The verbs that a resource must have to be migrated."""
+"""The verbs that a resource must support so that its objects can be migrated."""
 _MINUTE: Final = 60 * 1_000_000
 _RETRIED: Final = (InternalError, RequestTimeout, ServiceUnavailable, TooManyRequests)
 """The errors after which the migration is repeated."""
 _AGAIN: Final = 5.0
-"""The number of seconds after which an unknown resource is searched again."""
+"""The number of seconds after which the migrator searches again for an unknown resource."""
 
 
 class Migrator:
@@ -58,7 +58,7 @@ class Migrator:
     def __init__(
         self, migrations: Lister, definitions: Lister, kinds: Kinds, event_log: EventLog, clock: Clock
     ) -> None:
-        """Create a reconciler; `definitions` lists CustomResourceDefinitions, and `kinds` contains the kinds."""
+        """Create a reconciler; `definitions` lists CustomResourceDefinitions, and `kinds` contains the served kinds."""
         self._migrations = migrations
         self._definitions = Definitions(definitions)
         self._kinds = kinds
@@ -66,7 +66,7 @@ class Migrator:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Make the next step of a migration; raises the errors of the API if a write fails."""
+        """Perform the next step of a migration; raises the errors of the API if a write fails."""
         obj = self._migrations.get(key)
         if obj is None:
             return None
@@ -149,7 +149,7 @@ class Migrator:
 
 
 def _identity(obj: Object, kind: Kind) -> Object:
-    """Return the apply configuration that changes no field, but stores the object again."""
+    """Return an apply configuration that changes no field; applying it stores the object again."""
     metadata: dict[str, Any] = {"name": obj.name, "uid": obj.uid, "resourceVersion": str(obj.revision)}
     if obj.namespace:
         metadata["namespace"] = obj.namespace

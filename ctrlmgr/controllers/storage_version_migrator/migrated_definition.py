@@ -20,7 +20,7 @@ class Definitions:
     """The CustomResourceDefinitions of migrated resources."""
 
     def __init__(self, definitions: Lister) -> None:
-        """Read CustomResourceDefinitions from a lister."""
+        """Create an instance that reads CustomResourceDefinitions from a lister."""
         self._definitions = definitions
 
     def mark(self, migration: Migration, client: EngineClient, now: str) -> None:

@@ -1,4 +1,4 @@
-"""Decides on StorageVersionMigrations: which of them runs, and the changes of their status."""
+"""Decides which StorageVersionMigration of a resource runs, and how the status of a migration changes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Migration(NamedTuple):
 def next_to_run(migrations: Iterable[Migration], group_resource: tuple[str, str]) -> Migration | None:
     """Return the oldest migration of a resource that has not started.
 
-    None if a migration of the resource is running.
+    The result is None if a migration of the resource is running.
     """
     same = [each for each in migrations if each.group_resource == group_resource and not each.has_ended]
     if any(each.is_running for each in same):

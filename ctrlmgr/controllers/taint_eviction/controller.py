@@ -51,7 +51,7 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
     spec: _PodSpec = _PodSpec()
 
 
-# The view is not cached, because other controllers decode other fields.
+# The decoded view is not cached, because other controllers decode other fields.
 _decode_pod = msgspec.json.Decoder(_Pod).decode
 _decode_node = msgspec.json.Decoder(_Node).decode
 
@@ -110,7 +110,7 @@ class TaintEviction:
         subject = ObjectReference("Pod", key.namespace, key.name, uid, "v1")
         self._recorder.event(subject, NORMAL, _REASON, message)
 
-    # The mapping from changes to pods.
+    # These methods map changes to pods.
 
     def node_keys(self, change: Change) -> Iterator[Key]:
         """Yield the keys of the pods of a node whose NoExecute taints have changed."""
@@ -122,8 +122,8 @@ class TaintEviction:
     def pod_keys(self, change: Change) -> Iterator[Key]:
         """Yield the key of a pod that was bound to a node or deleted, or whose tolerations changed.
 
-        Most pods are on nodes without NoExecute taints, and are skipped. If a node gets a NoExecute taint later, all
-        cached pods on the node are yielded at that time.
+        Most pods are on nodes without NoExecute taints, and are skipped. If a node gets a NoExecute taint later,
+        `node_keys` yields all cached pods on the node at that time.
         """
         node = change.object.view(Pod).spec.node_name  # The pod was decoded already, for the index by node.
         if not node or not (change.object.key in self._plans or self._is_tainted(node)):
@@ -138,7 +138,7 @@ class TaintEviction:
 
 
 def _no_execute(node: Object) -> list[Taint]:
-    """Return a node's NoExecute taints; a node without NoExecute taints is not decoded."""
+    """Return a node's NoExecute taints; if a node has none, it is not decoded."""
     if not node.mentions(_NO_EXECUTE):
         return []
     return [each for each in _decode_node(node.body).spec.taints or () if each.effect == NO_EXECUTE]

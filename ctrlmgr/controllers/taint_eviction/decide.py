@@ -1,11 +1,10 @@
-"""Decides when a pod must leave a node with NoExecute taints. The functions of this module are pure.
+"""Decides when a pod must leave a node with NoExecute taints, with pure functions.
 
 Guarantees, those of Kubernetes' `pkg/controller/tainteviction`:
 - A pod that does not tolerate one of its node's taints is evicted immediately. A pod that tolerates all taints of its
-  node for a limited time is evicted after the shortest of these times. The time is counted from the time when the
-  taints were first seen.
+  node for a limited time is evicted after the shortest of these times. This time begins when the taints are first seen.
 - A change of taints or tolerations does not change the time of a planned eviction. A planned eviction is cancelled only
-  if no taint applies any more.
+  if the node has no more NoExecute taints, or the pod tolerates all of them forever.
 
 Times are microseconds since 1970.
 """
@@ -30,7 +29,7 @@ class Plan(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The planned eviction of a pod, if any, whether a plan was cancelled, and whether the pod must be evicted now."""
+    """The planned eviction of a pod, whether an earlier plan was cancelled, and whether the pod must be evicted now."""
 
     plan: Plan | None
     called_off: bool = False

@@ -30,7 +30,7 @@ class TokenCleaner:
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Delete the Secret if its token has expired, otherwise requeue it.
+        """Delete the Secret if its token has expired, otherwise requeue the Secret.
 
         Raises the errors of `client` if the deletion fails.
         """

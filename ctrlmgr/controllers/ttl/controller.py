@@ -1,8 +1,9 @@
 """The TTL controller: annotates nodes with the seconds for which a kubelet may cache Secrets and ConfigMaps.
 
-Guarantees, those of Kubernetes' `pkg/controller/ttl`: the TTL grows with the number of nodes, in overlapping steps, so
-that a cluster at a boundary does not rewrite its nodes repeatedly. A node's annotation is corrected when the node
-changes. If the TTL changes, nodes that do not change themselves keep their old annotation.
+Guarantees, those of Kubernetes' `pkg/controller/ttl`: the TTL grows with the number of nodes. The ranges of sizes
+overlap, so that a cluster whose size is near a boundary does not write its nodes repeatedly. A node's annotation is
+corrected when the node changes. If the TTL changes, the annotation of a node is not updated until the node itself
+changes.
 """
 
 from __future__ import annotations

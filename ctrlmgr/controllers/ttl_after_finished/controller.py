@@ -2,9 +2,9 @@
 
 Guarantees, all as in Kubernetes (`pkg/controller/ttlafterfinished`):
 - A Job finishes when its condition Complete or Failed is True; its finish time is the condition's lastTransitionTime.
-- A Job is deleted with foreground propagation, so its pods are deleted first. The deletion of a Job has the Job's
-  resourceVersion as a precondition, so a TTL that is raised at the last moment is respected.
-- A Job without `ttlSecondsAfterFinished`, or a Job that is being deleted already, is ignored.
+- A Job is deleted with foreground propagation, so its pods are deleted first. The precondition of the deletion is the
+  Job's resourceVersion. Therefore the deletion fails if the TTL was raised at the last moment.
+- The controller ignores Jobs without `ttlSecondsAfterFinished`, and Jobs that are already being deleted.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class _Job(msgspec.Struct, frozen=True, gc=False):
 def desired_deletion(job: Object) -> int | None:
     """Return the time when `job` must be deleted, in microseconds since 1970.
 
-    None if the Job is not deleted in its current state. Raises `TerminalError` if a finished Job has no finish time.
+    The result is None if the Job must not be deleted in its current state. Raises `TerminalError` if a finished Job has
+    no finish time.
     """
     view = job.view(_Job)
     finished = next(
@@ -102,7 +103,7 @@ class TTLAfterFinished:
 
 
 def _finished(change: Change) -> Iterable[Key]:
-    """Return the key of a Job that has `ttlSecondsAfterFinished`."""
+    """Return the key of a finished Job that has `ttlSecondsAfterFinished`."""
     job = change.new
     if job is None or job.is_terminating or job.view(_Job).spec.ttl is None:
         return ()

@@ -1,4 +1,4 @@
-"""The ValidatingAdmissionPolicy status controller: reports type errors of CEL expressions in policies' statuses."""
+"""The ValidatingAdmissionPolicy status controller: writes type errors of CEL expressions to policies' statuses."""
 
 from __future__ import annotations
 

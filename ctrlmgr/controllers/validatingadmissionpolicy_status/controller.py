@@ -3,9 +3,10 @@
 Guarantees:
 - The controller server-side applies `status.observedGeneration` and `status.typeChecking`, with force, as the field
   manager `validatingadmissionpolicy-status`. The controller does not change the conditions of policies.
-- A kind that the API does not serve when a policy is checked is skipped. If the kind is served later, the policy is not
-  checked again.
-- Schemas are built for each check and not kept afterwards; therefore clusters without policies need no memory for them.
+- If the API does not serve a kind when a policy is checked, the kind is skipped. If the API serves the kind later, the
+  policy is not checked again.
+- Schemas are built for each check, and discarded after it. Therefore clusters without policies need no memory for
+  schemas.
 
 Source: `pkg/controller/validatingadmissionpolicystatus/controller.go`.
 """
@@ -56,7 +57,7 @@ class PolicyStatus:
             "observedGeneration": generation,
             "typeChecking": {"expressionWarnings": warnings} if warnings else {},
         }
-        # Because the apply contains the uid, it cannot create a policy again that was just deleted.
+        # The apply contains the uid. Therefore it cannot create a policy again that was just deleted.
         head = {"kind": fields["kind"], "apiVersion": fields["apiVersion"]}
         metadata = {"name": policy.name, "uid": policy.uid}
         client.apply(

@@ -1,8 +1,8 @@
-"""Finds the kinds against which a policy is checked: its rules name these explicitly, at most ten per rule.
+"""Finds the kinds against which a policy is checked: the kinds that its rules name, at most ten per rule.
 
-Guarantees: all functions are pure, and the kinds are sorted by group, version and name. A policy's rule with a wildcard
-in groups or versions is skipped, and so is, within a rule, a resource with a wildcard or a subresource. Source:
-apiserver `pkg/admission/plugin/policy/validating/typechecking.go` (`typesToCheck`), apimachinery
+Guarantees: all functions are pure, and the kinds are sorted by group, version and name. If a rule has a wildcard in its
+groups or versions, the rule is skipped. If a resource in a rule has a wildcard or a subresource, the resource is
+skipped. Source: apiserver `pkg/admission/plugin/policy/validating/typechecking.go` (`typesToCheck`), apimachinery
 `pkg/api/meta/restmapper.go` (`ResourcesFor`).
 """
 
@@ -15,13 +15,13 @@ from typing import Any, Final
 from ctrlmgr.engine.kind import Kind
 
 MOST: Final = 10
-"""The maximum number of kinds per rule (`maxTypesToCheck`); after a rule that reaches the maximum, no further rules are
+"""The maximum number of kinds per rule (`maxTypesToCheck`). After a rule that reaches the maximum, no further rules are
 read.
 """
 
 
 def kinds_to_check(spec: Mapping[str, Any], kinds: Iterable[Kind]) -> list[Kind]:
-    """Return the kinds that the rules of a policy name explicitly."""
+    """Return the kinds that the rules of a policy name without wildcards."""
     found: dict[Kind, None] = {}
     by_name = _by_name(kinds)
     for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
@@ -36,7 +36,7 @@ _Index = Mapping[tuple[str, str], Sequence[Kind]]
 
 
 def _by_name(kinds: Iterable[Kind]) -> _Index:
-    """Return all served kinds, by version and by plural or singular name."""
+    """Return all served kinds, keyed by their version and their plural or singular name."""
     found: dict[tuple[str, str], list[Kind]] = {}
     for kind in kinds:
         for name in dict.fromkeys((kind.resource.plural, kind.singular or kind.name.lower())):

@@ -1,9 +1,9 @@
 """Type-checks a policy's CEL expressions against the schemas of the kinds that it matches.
 
-Guarantees: all functions are pure. Type errors are only warnings, and a policy is never refused because of them,
-because admission evaluates `object` and `params` dynamically. Policy variables that are objects, or do not compile,
-have the type dyn. Source: apiserver `pkg/admission/plugin/policy/validating/typechecking.go` (`Check`,
-`CheckExpression`, `buildEnvSet`).
+Guarantees: all functions are pure. Type errors are only warnings and never cause the refusal of a policy, because
+admission evaluates `object` and `params` dynamically. If a policy variable is an object or does not compile, it has the
+type dyn. Source: apiserver `pkg/admission/plugin/policy/validating/typechecking.go` (`Check`, `CheckExpression`,
+`buildEnvSet`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Checked(NamedTuple):
 def expression_warnings(
     spec: Mapping[str, Any], against: Sequence[Checked], params: Checked | None
 ) -> list[dict[str, str]]:
-    """Return the type errors in a policy's validations, in the form that the policy's status contains.
+    """Return the type errors in a policy's validations, in the format of the policy's status.
 
     If `params` is None, the type of the parameters is unknown.
     """
@@ -108,5 +108,5 @@ def _environment(spec: Mapping[str, Any], against: Checked, params: Checked | No
 
 
 def _declared(against: Checked, fields: Fields, number: int) -> Type:
-    """Return the CEL type of a kind's objects; the number makes the type's name unique."""
+    """Return the CEL type of a kind's objects; the argument `number` makes the name of the type unique."""
     return fields.declare(against.schema, is_resource=True, name=f"{against.gvk.kind}{number}") or DYN

@@ -1,8 +1,8 @@
-"""Resolves the schema of a kind for type checks of expressions, replacing all references.
+"""Resolves the schema of a kind for type checks of expressions: replaces each reference by its schema.
 
-Guarantees: a recursive schema ends in an object without fields at the point of recursion. A quantity has no CEL type,
-so fields with quantities are missing. A field that is an integer or a string has the type dyn. Source: apiserver
-`pkg/cel/openapi/resolver/{definitions,refs}.go`.
+Guarantees: a recursive schema ends in an object without fields at the point of recursion. Quantities have no CEL type,
+so the schema lacks fields with quantities. A field whose value is either an integer or a string has the type dyn.
+Source: apiserver `pkg/cel/openapi/resolver/{definitions,refs}.go`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNTYPED: Final[Mapping[str, Raw]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {INT_OR_STRING: True},
 }
-"""The schema definitions that differ from those in the published document."""
+"""The schema definitions that differ from the definitions in the published document."""
 
 _Look = Callable[[str], Raw]
 
@@ -56,7 +56,7 @@ def _complete(raw: Raw, look: _Look, around: frozenset[str]) -> Raw:
 def _referred(raw: Raw) -> str:
     """Return the name of the schema definition to which a schema, or one of the schemas in its `allOf`, refers.
 
-    "" if there is none.
+    The result is an empty string if there is no reference.
     """
     reference: str = raw.get("$ref") or ""
     if reference:

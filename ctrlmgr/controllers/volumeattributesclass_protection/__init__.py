@@ -1,4 +1,4 @@
-"""The VolumeAttributesClass protection controller: delays the deletion of classes that a volume or claim uses."""
+"""The VolumeAttributesClass protection controller: delays the deletion of classes that volumes or claims use."""
 
 from __future__ import annotations
 

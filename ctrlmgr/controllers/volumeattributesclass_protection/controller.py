@@ -28,13 +28,13 @@ CLAIMS: Final = Resource("", "persistentvolumeclaims")
 FINALIZER: Final = "kubernetes.io/vac-protection"
 _INDEX: Final = "volumeAttributesClassName"
 _FIELD: Final = b"olumeAttributesClassName"
-"""A byte sequence that the JSON of every volume or claim that uses a class contains."""
+"""The JSON of every volume or claim that uses a class contains this byte sequence."""
 
 
 def classes_of(obj: Object) -> frozenset[str]:
     """Return the names of the VolumeAttributesClasses that a volume or claim uses.
 
-    An object without a class is not decoded.
+    If the object has no class, it is not decoded.
     """
     if not obj.mentions(_FIELD):
         return frozenset()
@@ -67,8 +67,8 @@ def _names(obj: Object) -> list[str]:
 
 
 def _is_named(*lookups: Callable[[str, str], Any]) -> Callable[[Object], bool]:
-    """Return a function that returns whether one of `lookups` finds an object that uses a class.
+    """Return a function that returns whether any volume or claim uses a class.
 
-    Each lookup returns the objects for an index and a value.
+    Each function in `lookups` takes an index and a value, and returns the matching objects.
     """
     return lambda obj: any(lookup(_INDEX, obj.name) for lookup in lookups)

@@ -21,12 +21,12 @@ _SECOND: Final = 1_000_000
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """Return the reference to the object that controls an object; None if no object controls it."""
+    """Return the reference to the object that controls the given object; None if no object controls it."""
     return next((each for each in obj.metadata.owner_references or () if each.controller), None)
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """Return whether `owner` controls an object; owners are compared by uid."""
+    """Return whether `owner` controls an object; the uids of owners are compared."""
     reference = controller_of(obj)
     return reference is not None and reference.uid == owner.uid
 
@@ -101,7 +101,7 @@ def is_available(pod: Object, min_ready_seconds: int, now: int) -> bool:
 
 
 def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: int) -> float | None:
-    """Return the seconds until the next pod becomes available by the passage of time alone; None if no pod will."""
+    """Return the seconds until the next ready pod becomes available; None if no ready pod is unavailable."""
     if not min_ready_seconds:
         return None
     dues = [since + min_ready_seconds * _SECOND for pod in pods if (since := ready_since(pod)) is not None]

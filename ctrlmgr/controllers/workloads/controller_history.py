@@ -1,10 +1,11 @@
-"""The ControllerRevisions of one owner: finds, adopts, creates, renumbers and deletes them through the API.
+"""The ControllerRevisions of one owner: finds, adopts, creates, renumbers and deletes revisions through the API.
 
 Guarantees, as in Kubernetes (`pkg/controller/history/controller_history.go` and the controllers of DaemonSets and
 StatefulSets):
-- The newest revision contains the owner's current template. The newest revision is the existing newest revision, an
-  older equal revision that was renumbered, or a new revision.
-- If there are more revisions than the limit, the oldest revisions are deleted, but never a live revision.
+- The newest revision contains the owner's current template. If the newest existing revision does not contain the
+  template, an older equal revision is renumbered, or a new revision is created.
+- If there are more revisions than the limit, the oldest revisions are deleted. Live revisions, which existing pods use,
+  are never deleted.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ class NewestRevision(NamedTuple):
 
 
 class History:
-    """Manages the revisions of one owner; the informer of revisions must have the index of `index_by_controller`."""
+    """Manages the revisions of one owner; the informer of revisions needs the index that `index_by_controller` adds."""
 
     def __init__(self, revisions: Lister, event_log: EventLog) -> None:
         """Create an instance that reads revisions from `revisions`.
 
-        An object that already has a new revision's name is read from `event_log`.
+        If an object with the name of a new revision already exists, the instance reads that object from `event_log`.
         """
         self._revisions = revisions
         self._log = event_log
         self._claimer = ControllerRefManager(event_log)
 
     def of(self, owner: Owner, selects: Callable[[Object], bool], client: EngineClient) -> list[Object]:
-        """Return the revisions that an owner selects, the oldest first; before that, adopt orphans."""
+        """Adopt orphans, and return the revisions that an owner selects, the oldest first."""
         found = [each for each in owned_or_orphaned(self._revisions, owner.object) if selects(each)]
         return in_order(self._claimer.claim(owner, found, selects, client))
 
@@ -59,7 +60,7 @@ class History:
     ) -> NewestRevision:
         """Create a revision with a free name, or return an existing equal revision.
 
-        The function `hash_of` returns the hash for a number of collisions.
+        The function `hash_of` takes a number of collisions, and returns the hash.
         """
         while True:
             named = desired.named(hash_of(collisions))
@@ -74,9 +75,9 @@ class History:
     def delete_beyond(
         self, limit: int, revisions: Sequence[Object], live: Container[str], client: EngineClient
     ) -> None:
-        """Delete the oldest revisions in the ordered list that are not live, but keep `limit` of them.
+        """Delete the oldest revisions in the ordered list that are not live; `limit` of them are kept.
 
-        `live` has names.
+        The argument `live` contains the names of live revisions.
         """
         for each in beyond(limit, revisions, live):
             try:
@@ -92,9 +93,9 @@ def beyond(limit: int, revisions: Sequence[Object], live: Container[str]) -> Seq
 
 
 def found_or_raised(revisions: Sequence[Object], data: Mapping[str, Any], client: EngineClient) -> Object | None:
-    """Return the newest revision with `data`; None if there is none.
+    """Return the newest revision with `data`; None if no revision has this data.
 
-    If another revision is newer, the returned revision is renumbered.
+    If another revision is newer, renumber the returned revision.
     """
     same = [each for each in revisions if data_of(each) == data]
     if not same:

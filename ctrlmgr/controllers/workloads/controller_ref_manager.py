@@ -3,8 +3,7 @@
 Guarantees, as in Kubernetes (`pkg/controller/controller_ref_manager.go`):
 - An object has at most one controller, and only its controller releases it.
 - Neither the owner nor the adopted object may be terminating. Before the first adoption, the owner is read from the log
-  and not from the cache. The read of the owner checks that the owner still exists with the same uid and is not
-  terminating.
+  and not from the cache. The adoption fails if the owner no longer exists, has another uid, or is terminating.
 - The patches for adoption and release contain the object's uid, so another object with the same name is neither adopted
   nor released.
 - If the object to adopt or release no longer exists, no error is raised.
@@ -29,7 +28,7 @@ Matches = Callable[[Object], bool]
 
 
 class Claims(NamedTuple):
-    """The objects of a controller, in three groups: objects to keep, to adopt, and to release."""
+    """The objects of a controller in three groups: objects to keep, objects to adopt, and objects to release."""
 
     kept: Sequence[Object] = ()
     adopted: Sequence[Object] = ()
@@ -56,7 +55,7 @@ class Owner(NamedTuple):
 
 
 def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) -> Claims:
-    """Return the objects in `objects` that `owner` keeps, those that it adopts, and those that it releases."""
+    """Return three groups of the objects in `objects`: those that `owner` keeps, adopts, and releases."""
     kept, adopted, released = [], [], []
     for obj in objects:
         reference = controller_of(obj)
@@ -72,20 +71,20 @@ def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) ->
 
 
 class ControllerRefManager:
-    """Performs `decide_claims`."""
+    """Performs the adoptions and releases that `decide_claims` returns."""
 
     def __init__(self, event_log: EventLog, finalizer: str | None = None) -> None:
         """Create an instance that reads the owner from `event_log` before an adoption.
 
-        A cache may lack the owner's deletion.
+        A cache cannot replace `event_log`, because it may lack the owner's deletion.
 
-        An adopted object gets `finalizer`, if one is given; the finalizer is removed when the object is released.
+        If `finalizer` is given, adopted objects get this finalizer, and lose it when they are released.
         """
         self._log = event_log
         self._finalizer = finalizer
 
     def claim(self, owner: Owner, objects: Iterable[Object], matches: Matches, client: EngineClient) -> list[Object]:
-        """Return those of `objects` that belong to the owner, including the objects that are adopted now.
+        """Return the objects in `objects` that belong to the owner, including the objects that are adopted now.
 
         Raises `Conflict` if the owner must not adopt objects any more, and the errors of `client` if a patch fails.
         """

@@ -1,9 +1,9 @@
-"""ControllerRevisions: the template history of a StatefulSet or a DaemonSet.
+"""ControllerRevisions: the history of the template of a StatefulSet or DaemonSet.
 
 Guarantees, as in Kubernetes (`pkg/controller/history/controller_history.go`):
 - A revision's name consists of its owner's name and a hash. If an equal revision already has the generated name, that
-  revision is used. If a different object already has the generated name, a collision is counted, which changes the
-  hash.
+  revision is used. If a different object already has the generated name, a collision is counted, and the next hash is
+  different.
 - Two revisions are equal if their data is equal.
 - The data of a revision is a strategic merge patch that replaces the owner's template, encoded as JSON with sorted keys
   and Go's escaping.
@@ -31,7 +31,7 @@ _LONGEST_PREFIX: Final = 223
 """The maximum number of characters of an owner's name in a revision's name."""
 
 _LARGEST_EXACT: Final = 2**53
-"""The largest integer up to which a float64 can represent every integer."""
+"""A float64 can represent every integer up to this integer."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -57,7 +57,7 @@ def template_patch(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def patch_bytes(patch: Mapping[str, Any]) -> bytes:
-    """Encode a patch as Go's `json.Marshal` encodes a map, with sorted keys and with `<`, `>` and `&` escaped."""
+    """Encode a patch like Go's `json.Marshal`: with sorted keys, and with `<`, `>` and `&` escaped."""
     text = _encode(_with_go_numbers(patch))
     for character in (b"<", b">", b"&"):
         text = text.replace(character, b"\\u%04x" % ord(character))
@@ -65,7 +65,7 @@ def patch_bytes(patch: Mapping[str, Any]) -> bytes:
 
 
 def _with_go_numbers(value: Any) -> Any:
-    """Convert JSON numbers as Go's `json.Unmarshal` does, to float64 values that are written with the fewest digits."""
+    """Convert JSON numbers like Go's `json.Unmarshal`: to float64 values, written with the fewest possible digits."""
     match value:
         case dict():
             return {name: _with_go_numbers(each) for name, each in value.items()}
@@ -117,13 +117,13 @@ class NewRevision(NamedTuple):
 def renumbered(revision: Object, number: int) -> Object:
     """Return a copy of a revision with another number.
 
-    The bytes of its data stay unchanged, because the data is immutable.
+    The bytes of the revision's data stay unchanged, because the data is immutable.
     """
     return revision.with_field("revision", number)
 
 
 def existing(event_log: EventLog, desired: Object, error: AlreadyExists) -> Object:
-    """Return the existing object with the name of `desired`; raises `error` if it was deleted meanwhile."""
+    """Return the existing object that has the name of `desired`; raises `error` if the object was deleted meanwhile."""
     found = event_log.get(CONTROLLER_REVISIONS, desired.key)
     if found is None:
         raise error

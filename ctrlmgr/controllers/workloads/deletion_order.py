@@ -34,7 +34,7 @@ _FIRST: Final = frozenset("-123456789")
 
 
 class _Ranked(NamedTuple):
-    """A pod with its sort keys; `plain` contains the keys of the first five criteria."""
+    """A pod with its sort keys; the field `plain` contains the keys of the first five criteria."""
 
     pod: Object
     plain: tuple[bool, int, bool, int, int]
@@ -45,7 +45,7 @@ class _Ranked(NamedTuple):
 
 
 def deletion_order(pods: Sequence[Object], related: Iterable[Object], now: int) -> list[Object]:
-    """Return `pods` in deletion order; `related` are the pods of all ReplicaSets with the same owner.
+    """Return `pods` in deletion order; `related` contains the pods of all ReplicaSets with the same owner.
 
     `now` is in microseconds since 1970.
     """
@@ -91,9 +91,9 @@ def _compare(one: _Ranked, other: _Ranked, now: int) -> int:
 
 
 def _younger(one: _Ranked, other: _Ranked, since: Callable[[_Ranked], int], now: int) -> int:
-    """Compare two different times: an unknown time precedes a known time, and a later time precedes an earlier one.
+    """Compare two different times; an unknown time comes first, and a later time precedes an earlier one.
 
-    The comparison of times uses the logarithms of the ages.
+    The function compares the logarithms of the ages.
     """
     first, second = since(one), since(other)
     if not first or not second:

@@ -1,15 +1,15 @@
-"""Formats API types as Go does: go-spew's `%#v` with sorted keys, without methods, pointer addresses and capacities.
+"""Formats API types in the format of go-spew's `%#v`, with sorted keys, and without methods, addresses and capacities.
 
 Kubernetes hashes the formatted string (`pkg/util/hash.DeepHashObject`, `dump.ForHash`), so names of ReplicaSets depend
 on every byte of the result. The module `schema.published_schema` contains the fields of Kubernetes 1.36 with their
-order and types. This module adds the Go names of the fields, and the information which structs are embedded.
+order and types. This module contains the Go names of the fields, and a list of embedded structs.
 
     a struct                  {Name:(string)web Optional:(*bool)true …}
     a list, a map             ([]v1.EnvVar)[{…} {…}]    (map[string]string)map[app:web tier:db]
     an absent value           ([]v1.EnvVar)<nil>        (*int64)<nil>
 
-Guarantees: `print_value` formats a value as kube-controller-manager 1.36 does after decoding it from protobuf, where
-empty lists and maps are nil. The tests compare hashes of formatted values with hashes in recordings.
+Guarantees: `print_value` formats a value like kube-controller-manager 1.36, which decodes the value from protobuf. In
+decoded values, empty lists and maps are nil. The tests compare hashes of formatted values with hashes in recordings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ctrlmgr.controllers.workloads.go_quantity import GoQuantity, read
 from ctrlmgr.schema.published_schema import go_fields
 
 Print: TypeAlias = Callable[[Any], str]
-"""The type of a function that formats a value without its type; the value None stands for an absent value."""
+"""The type of a function that formats a value without its type. The value None stands for an absent value."""
 
 _CORE: Final = "io.k8s.api.core.v1."
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -58,13 +58,15 @@ _NAMES: Final = {
     "chapAuthSession": "SessionCHAPAuth",
     "pdName": "PDName",
 }
-"""The names of fields in Go, by JSON name; a field that is missing here has the JSON name with a capital letter."""
+"""The names of fields in Go, keyed by their JSON names. If a field is missing here, its Go name is the JSON name with a
+capital letter.
+"""
 _NAMES_IN: Final = {
     "PodSpec": {"serviceAccount": "DeprecatedServiceAccount"},
     "RBDVolumeSource": {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"},
     "GlusterfsVolumeSource": {"endpoints": "EndpointsName"},
 }
-"""The names of fields in Go that apply to one struct only."""
+"""The names of fields in Go that are valid in one struct only."""
 _NAMED: Final = ("LocalObjectReference", ("name",))
 _EMBEDDED: Final = {
     "EphemeralContainer": ("EphemeralContainerCommon", ("targetContainerName",)),
@@ -78,8 +80,8 @@ _EMBEDDED: Final = {
     "SecretProjection": _NAMED,
     "ConfigMapVolumeSource": _NAMED,
 }
-"""The struct that is embedded in a struct, and the JSON fields that the embedded struct has or, with `_ALL_BUT`, does
-not have.
+"""The struct that is embedded in each struct, with the JSON fields of the embedded struct. With `_ALL_BUT`, the JSON
+fields are those that the embedded struct does not have.
 """
 _ALL_BUT: Final = frozenset(("EphemeralContainer", "Volume"))
 

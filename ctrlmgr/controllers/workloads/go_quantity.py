@@ -1,9 +1,9 @@
-"""Computes the internal fields of Go's `resource.Quantity` after parsing, because template hashes contain all of them.
+"""Computes the internal fields of Go's `resource.Quantity`, because the hash of a template depends on all of them.
 
 Guarantees: `read` returns the fields that `ParseQuantity` of Kubernetes 1.36 sets (apimachinery's
-`pkg/api/resource/quantity.go`). The fields of a Go quantity say whether the amount is an int64 or a decimal of any
-size, whether its string is kept, and its format. Kubernetes' clients parse amounts from JSON and from protobuf with
-`ParseQuantity`.
+`pkg/api/resource/quantity.go`). The fields of a Go quantity determine three properties: the type of the amount (int64
+or a decimal of any size), whether its string is kept, and its format. Kubernetes' clients parse amounts from JSON and
+from protobuf with `ParseQuantity`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ class Decimal(NamedTuple):
 
 
 class GoQuantity(NamedTuple):
-    """The fields of Go's `resource.Quantity`; its amount is `decimal` or, if this is None, `value` * 10^`scale`."""
+    """The fields of Go's `resource.Quantity`.
+
+    The amount is `decimal`; if `decimal` is None, the amount is `value` * 10^`scale`.
+    """
 
     value: int = 0
     scale: int = 0
@@ -37,7 +40,7 @@ class GoQuantity(NamedTuple):
     format: str = ""
 
     def __str__(self) -> str:
-        """Format the quantity as go-spew's `%#v` does."""
+        """Format the quantity in the same way as go-spew's `%#v`."""
         return (
             f"{{i:(resource.int64Amount){{value:(int64){self.value} scale:(resource.Scale){self.scale}}} "
             f"d:(resource.infDecAmount){{Dec:(*inf.Dec){_printed(self.decimal)}}} "
@@ -46,7 +49,7 @@ class GoQuantity(NamedTuple):
 
 
 def read(text: str) -> GoQuantity:
-    """Parse an amount as Go does; raises `ValueError` if the string is invalid."""
+    """Parse an amount in the same way as Go; raises `ValueError` if the string is invalid."""
     if text == "0":
         return GoQuantity(text=text, format="DecimalSI")
     match = PATTERN.fullmatch(text)

@@ -1,8 +1,8 @@
 """Computes the hashes in generated names: the hashes of pod templates and of revisions.
 
-Guarantees: `template_hash` and `revision_hash` return byte for byte the hashes of kube-controller-manager 1.36
+Guarantees: `template_hash` and `revision_hash` return exactly the same hashes as kube-controller-manager 1.36
 (`pkg/controller/controller_utils.go`, `ComputeHash`; `pkg/controller/history/controller_history.go`,
-`HashControllerRevision`). A cluster that moves from or to Kubernetes therefore keeps its ReplicaSets and
+`HashControllerRevision`). Therefore a cluster that migrates from Kubernetes or to Kubernetes keeps its ReplicaSets and
 ControllerRevisions.
 """
 
@@ -22,7 +22,10 @@ _LONGEST_REMEMBERED: Final = 16 * 1024
 """The maximum size of a template whose hash is cached, in bytes."""
 _MASK: Final = 2**32 - 1
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""The alphabet of generated names: no vowels and no similar characters, so that no words occur (`rand.alphanums`)."""
+"""The alphabet of generated names; it has no vowels, so that no words occur, and no similar characters
+(`rand.alphanums`).
+
+"""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
@@ -37,7 +40,7 @@ def fnv1a_32(data: bytes) -> int:
 
 
 def fnv1_32(data: bytes) -> int:
-    """Return the 32-bit FNV-1 hash of bytes, whose algorithm multiplies before the XOR."""
+    """Return the 32-bit FNV-1 hash of bytes; the algorithm multiplies before the XOR."""
     value = _OFFSET
     for byte in data:
         value = ((value * _PRIME) & _MASK) ^ byte

@@ -1,4 +1,4 @@
-"""Computes numbers of pods that a spec contains as a number or a percentage (apimachinery's `pkg/util/intstr`)."""
+"""Computes numbers of pods from values that are numbers or percentages (apimachinery's `pkg/util/intstr`)."""
 
 from __future__ import annotations
 

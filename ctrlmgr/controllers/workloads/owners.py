@@ -1,10 +1,8 @@
 """Maps the changes of dependents to the owners to reconcile.
 
-Guarantees, the same as those of the handlers in Kubernetes' controllers (`addPod`, `updatePod`, `deletePod` and
-similar):
+Guarantees, as in the handlers of Kubernetes' controllers (`addPod`, `updatePod`, `deletePod` and similar):
 - A change affects the owner that controls the dependent, and the owner that controlled it before.
-- An orphan affects all owners that select it when the orphan is created, when its labels change, and when it is
-  released.
+- When an orphan is created or released, or its labels change, the change affects all owners that select the orphan.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ class DependentChanges:
     def __init__(
         self, owners: Lister, group: str, kind: str, selects: Callable[[Object, Object], bool] | None = None
     ) -> None:
-        """Create the mapping, which reads owners from `owners`; owners are objects of `kind` in `group`.
+        """Create the mapping, which reads owners from `owners`; the owners are objects of `kind` in `group`.
 
         The function `selects` returns whether an owner selects an orphan; if `selects` is None, no owner selects
         orphans.

@@ -1,10 +1,12 @@
 """Creates and deletes pods of an owner, and records Events on the owner.
 
 Guarantees, as in Kubernetes (`pkg/controller/controller_utils.go`, `RealPodControl`):
-- A pod has its template's labels, annotations and finalizers, and an owner reference to its owner as controller.
-- Each creation and deletion, and each failure of these, is recorded as an Event on the owner: `SuccessfulCreate`,
-  `FailedCreate`, `SuccessfulDelete`, `FailedDelete`. In a terminating namespace, failed creations cause no Event.
-- Many pods are created with a slow start, in batches of 1, 2, 4 …; after a failure no further batch is started.
+- A pod has the labels, annotations and finalizers of its template. Its owner reference identifies the owner as its
+  controller.
+- Each creation, each deletion, and each failure of a creation or deletion is recorded as an Event about the owner:
+  `SuccessfulCreate`, `FailedCreate`, `SuccessfulDelete`, `FailedDelete`. In a terminating namespace, failed creations
+  cause no Event.
+- Pods are created in batches of 1, 2, 4 … (slow start). After a failure, no further batch is started.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ NOT_DELETED: Final = "FailedDelete"
 
 
 def name_prefix(owner: str) -> str:
-    """Return the prefix of the generated names of an owner's pods: the owner's name and, if valid, a dash."""
+    """Return the prefix of the generated names of an owner's pods.
+
+    The prefix is the owner's name and a dash; if a name with the dash would be invalid, the dash is left out.
+    """
     prefix = f"{owner}-"
     return owner if subdomain_name(prefix, True) else prefix
 
@@ -81,7 +86,7 @@ def in_batches(count: int, act: Callable[[int], object], at_once: int = 1) -> tu
 
 
 def _attempted(act: Callable[[int], object], numbers: range, at_once: int) -> list[ApiError | None]:
-    """Call `act` with each number, and return, for each call, the API's error or None."""
+    """Call `act` with each number; return a list that contains the API's error or None for each call."""
 
     def attempt(number: int) -> ApiError | None:
         try:
@@ -134,7 +139,7 @@ class PodControl:
         self._tell(NORMAL, DELETED, f"Deleted pod: {pod.name}")
 
     def delete_each(self, pods: Iterable[Object]) -> ApiError | None:
-        """Delete all pods, continuing after errors; return the first error."""
+        """Delete all pods, and continue after errors; return the first error."""
         failure: ApiError | None = None
         for pod in pods:
             try:

@@ -69,7 +69,10 @@ class ReplicaSet(msgspec.Struct, frozen=True, dict=True):
 
 
 def selects(replica_set: Object, pod: Object) -> bool:
-    """Return whether a ReplicaSet selects a pod; unlike in other places, an empty selector selects no pods."""
+    """Return whether a ReplicaSet selects a pod.
+
+    Unlike in other kinds, an empty selector selects no pods.
+    """
     selector = replica_set.view(ReplicaSet).selector
     return selector is not None and not selector.is_empty and selector.matches(pod.labels)
 

@@ -14,15 +14,15 @@ def condition_of(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> 
 
 
 def without(conditions: Iterable[Condition] | None, type_: str) -> list[Condition]:
-    """Return the conditions without the condition of the given type."""
+    """Return all conditions except the condition of the given type."""
     return [each for each in conditions or () if each["type"] != type_]
 
 
 def with_condition(conditions: Iterable[Condition] | None, new: Mapping[str, Any]) -> list[Condition]:
     """Return the conditions with `new` at the end.
 
-    The list is unchanged if it already contains a condition with this status and reason. If the status of the condition
-    is unchanged, its transition time is kept.
+    If the list already contains the condition with the same status and reason, the list is unchanged. If only the
+    status is the same, the condition keeps its transition time.
     """
     conditions = list(conditions or ())
     current = condition_of(conditions, new["type"])

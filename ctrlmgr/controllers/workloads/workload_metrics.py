@@ -1,6 +1,6 @@
 """Records the metrics of workload controllers, with kube-controller-manager's names.
 
-Guarantees: names, labels, label values and buckets of metrics are those of Kubernetes
+Guarantees: names, labels, label values and buckets of metrics are the same as in Kubernetes
 (`pkg/controller/{job,cronjob,replicaset, podautoscaler,ttlafterfinished}/…/metrics`), so existing dashboards work. The
 metrics that all controllers have are in `ctrlmgr.metrics`.
 """
@@ -19,7 +19,7 @@ FAILED: Final = "failed"
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Return Prometheus' `ExponentialBuckets`: `count` upper bounds."""
+    """Return `count` upper bounds of buckets, like Prometheus' `ExponentialBuckets`."""
     return tuple(start * factor**place for place in range(count))
 
 
@@ -146,7 +146,7 @@ def _action(current: int, desired: int | None) -> str:
 def note_sorting(ready_ages: Iterable[int], chosen_ages: Iterable[int]) -> None:
     """Record the ratio of the ages of the ready pods chosen for deletion to the age of the youngest ready pod.
 
-    All ages have the same unit, but any unit is possible.
+    The unit of the ages may be any unit, but must be the same for all ages.
     """
     youngest = min(ready_ages, default=0)
     if youngest > 0:
