@@ -1,4 +1,8 @@
-"""The built-in kinds, in one package for each group, whose `declared` lists kinds with strategies and columns.
+"""The built-in kinds.
+
+Each group has a package, whose module `declared` lists the kinds with their strategies and columns.
+
+The module `builtin` creates the registry that contains all built-in kinds.
 
 `builtin` creates the registry that contains all built-in kinds.
 """

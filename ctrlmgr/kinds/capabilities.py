@@ -1,7 +1,7 @@
 """The capabilities that containers may have on the nodes of this cluster, such as being privileged.
 
-As in Kubernetes (`pkg/capabilities`), the value is global in the process and set when the process starts. The value is
-global because many kinds validate pod templates, and these kinds have no access to the settings.
+As in Kubernetes (`pkg/capabilities`), these capabilities are global in the process, and are set when the process
+starts. They are global because many kinds validate pod templates, and these kinds have no access to the settings.
 """
 
 from __future__ import annotations

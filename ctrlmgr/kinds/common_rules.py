@@ -1,6 +1,7 @@
 """Validation rules that many kinds use: nonnegative numbers, immutable fields, percentages.
 
-A codec has normalized the values and dropped values without a meaning, so two values mean the same if they are equal.
+The values were already normalized by a codec, which also dropped values without a meaning. Therefore two values have
+the same meaning only if they are equal.
 
 Source: apimachinery `pkg/api/validation/objectmeta.go` and `pkg/util/validation/validation.go`, and Kubernetes
 `pkg/apis/apps/validation/validation.go`.
@@ -20,7 +21,7 @@ NEGATIVE = "must be greater than or equal to 0"
 
 
 def nonnegative(value: int | None, path: Path) -> list[FieldError]:
-    """Validate a number that must not be negative; it may be absent."""
+    """Validate a number that must not be negative; the number may be absent."""
     return [invalid(path, value, NEGATIVE)] if value is not None and value < 0 else []
 
 
@@ -30,17 +31,17 @@ def nonnegative_fields(owner: Mapping[str, Any], fields: Iterable[str], path: Pa
 
 
 def each_problem(check: Callable[[str], list[str]], value: str, path: Path) -> list[FieldError]:
-    """Return the errors that the function `check` (of `validation.names`) returns for `value`."""
+    """Return the errors that `check`, a function of `validation.names`, returns for `value`."""
     return [invalid(path, value, problem) for problem in check(value)]
 
 
 def malformed(path: Path, detail: str) -> FieldError:
-    """Return the error for a malformed value whose message does not contain the value (Go's `OmitValueType`)."""
+    """Return the error for a malformed value; the message does not contain the value (Go's `OmitValueType`)."""
     return FieldError("FieldValueInvalid", path, f"Invalid value: {detail}")
 
 
 def domain_path(value: str, path: Path) -> list[FieldError]:
-    """Validate `example.com/path` (`IsDomainPrefixedPath`)."""
+    """Validate a name of the form `example.com/path` (`IsDomainPrefixedPath`)."""
     if not value:
         return [required(path)]
     host, _, rest = value.partition("/")
@@ -50,7 +51,7 @@ def domain_path(value: str, path: Path) -> list[FieldError]:
 
 
 def domain_prefixed_key(key: str, path: Path) -> list[FieldError]:
-    """Validate `example.com/key` (`IsDomainPrefixedKey`)."""
+    """Validate a name of the form `example.com/key` (`IsDomainPrefixedKey`)."""
     if not key:
         return [required(path)]
     if problems := each_problem(name_formats.qualified_name, key, path):
@@ -82,7 +83,7 @@ def percentage(value: int | str) -> int | None:
 
 
 def amount(value: int | str | None) -> int:
-    """Return the number of an int-or-string; 0 for a string, as Go's `IntValue` does for a percentage."""
+    """Return the number of an int-or-string; if it is a string, return 0, like Go's `IntValue` for a percentage."""
     if isinstance(value, int):
         return value
     text = value or ""
@@ -96,5 +97,5 @@ def amount(value: int | str | None) -> int:
 
 
 def sorted_map(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a map sorted by key, as Go prints it in messages; None stands for nil."""
+    """Return a map sorted by key, in the format of Go's messages; None stands for nil."""
     return dict(sorted(values.items())) if values else None

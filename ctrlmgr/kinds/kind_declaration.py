@@ -1,6 +1,6 @@
 """Declares built-in kinds.
 
-A declaration contains those properties of the kind that Kubernetes' discovery documents and schemas do not contain.
+A declaration contains the properties of a kind that are not in Kubernetes' discovery documents and schemas.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from ctrlmgr.engine.tables.table_printer import CREATED_AT, Printer
 
 
 class StoredAs(NamedTuple):
-    """The kind as which another kind is stored, with both conversions, which do not change the object's metadata."""
+    """The kind as which another kind is stored, with the conversions in both directions.
+
+    The conversions do not change the metadata of objects.
+    """
 
     api_version: str
     kind: str
@@ -30,7 +33,7 @@ def renamed(api_version: str) -> Callable[[Unstructured], Unstructured]:
 
 
 def same_as(stored: str, kind: str, api_version: str) -> StoredAs:
-    """Return how a version is stored whose fields are those of the version `stored`."""
+    """Return how a version is stored that has the same fields as the version `stored`."""
     return StoredAs(stored, kind, renamed(stored), renamed(api_version))
 
 
@@ -42,31 +45,31 @@ class Declaration:
     kind: str
     _: KW_ONLY
     strategy: Strategy | None = field(default=None)
-    """The strategy of the kind; if it is None, the stored kind's strategy is used or, without a stored kind, the common
-    strategy.
+    """The strategy of the kind. If it is None, the strategy of the stored kind is used; if there is no stored kind, the
+    common strategy is used.
     """
     printer: Printer = CREATED_AT
     """The columns of the kind's table in `kubectl get`."""
     resets: Mapping[str, Filter] | None = None
-    """The fields that a write cannot change, by the subresource to which it is made.
+    """The fields that a write cannot change, keyed by the subresource of the write.
 
-    If this field is None, a write cannot change the `status`, and a write to `/status` cannot change the spec and the
-    strategy's `status_keeps`.
+    If this field is None, a write to the object cannot change `status`. A write to `/status` can then change neither
+    the spec nor the fields in the strategy's `status_keeps`.
     """
     deprecation: str = ""
-    """The warning for clients that use this version (apiserver `pkg/endpoints/deprecation`)."""
+    """The name of the kind in Kubernetes' storage; empty if it is the plural of the kind."""
     stored_as: StoredAs | None = None
     registry_path: str = ""
-    """The name of the kind in Kubernetes' storage; None if it is the plural."""
+    """The name of the kind in Kubernetes' storage; None if it is the plural of the kind."""
     unused: str = ""
-    """A phrase that says what does not happen if no controller acts on objects of this kind.
+    """A phrase that describes the effect of objects of this kind that is missing, because no controller acts on them.
 
-    Otherwise empty.
+    If a controller acts on them, the phrase is empty.
     """
     feature_gate: str = ""
     """The feature gate without which the kind is not served; empty if there is none."""
     stored_version: str = ""
-    """The version in which Kubernetes 1.36 stores the kind; None if it is a version that is served.
+    """The version in which Kubernetes 1.36 stores the kind; None if this version is also served.
 
-    Discovery's storage version hash of the kind is computed from this version.
+    This version determines the storage version hash of the kind in discovery.
     """

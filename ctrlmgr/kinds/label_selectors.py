@@ -1,4 +1,4 @@
-"""Compiles label selectors in specs (the type LabelSelector of meta/v1).
+"""Compiles label selectors in specs (the type LabelSelector of meta/v1), and formats them.
 
 Source: apimachinery `pkg/apis/meta/v1/helpers.go`, `LabelSelectorAsSelector`.
 """

@@ -10,7 +10,9 @@ from ctrlmgr.engine.validation import name_formats
 
 _LONGEST_DOMAIN = 253
 _LONGEST = 253 + 1 + 253 + 1 + 63
-"""The maximum size of a signer name in bytes: a domain, a slash, and the name of a resource with its namespace."""
+"""The maximum size of a signer name in bytes. A signer name is a domain, a slash, and a resource name with its
+namespace.
+"""
 
 
 def is_kubernetes_signer(signer: str) -> bool:
@@ -20,7 +22,7 @@ def is_kubernetes_signer(signer: str) -> bool:
 
 
 def validate_signer_name(signer: str, path: Path) -> list[FieldError]:
-    """Validate `example.com/name` (`ValidateSignerName`)."""
+    """Validate a signer name of the form `example.com/name` (`ValidateSignerName`)."""
     if not signer:
         return [required(path)]
     domain, slash, name = signer.partition("/")
@@ -46,7 +48,10 @@ def _first_problem(parts: list[str], whole: str, check: name_formats.Check, path
 
 
 def validate_trust_bundle_name(name: str, path: Path) -> list[FieldError]:
-    """Validate the name of a ClusterTrustBundle: `example.com:signer:name`, or a name without a signer."""
+    """Validate the name of a ClusterTrustBundle.
+
+    Its form is `example.com:signer:name`, or a name without a signer.
+    """
     signer, colon, own = name.rpartition(":")
     if colon and not signer:
         problems = ['ClusterTrustBundle without signer name must not have ":" in its name']

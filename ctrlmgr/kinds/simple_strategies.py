@@ -1,4 +1,4 @@
-"""Strategies for kinds of several API groups, which differ from the common strategy only in flags."""
+"""Strategies of kinds in several API groups; these strategies differ from the common strategy only in flags."""
 
 from __future__ import annotations
 

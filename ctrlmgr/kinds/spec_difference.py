@@ -1,8 +1,8 @@
-"""Computes the line-by-line difference of two specs, which Kubernetes shows in its errors about immutable fields.
+"""Computes the line-by-line difference of two specs for Kubernetes' errors about immutable fields.
 
-Kubernetes writes both specs as indented JSON of its internal Go types and compares the lines. The internal Go types
-contain every field, under its Go name. Most internal types equal the published types; this module declares the
-differences.
+Kubernetes writes both specs as indented JSON of its internal Go types and compares the lines. The JSON of an internal
+Go type contains every field with its Go name. Most internal types are equal to the published types. This module
+declares the differences.
 
 Source: apimachinery `pkg/util/diff/diff.go` (`Diff`), Kubernetes `pkg/apis/core/{types,v1/conversion}.go`.
 """
@@ -31,10 +31,11 @@ _CONTEXT: Final = 3
 _is_plain = re.compile(r"[ !#-%'-;=?-\[\]-~]*").fullmatch
 
 _LONGEST: Final = 2000
-"""The maximum number of list elements that are compared; an error message cannot show as many."""
+"""The maximum number of list elements that are compared; an error message can show only fewer elements."""
 
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
-"""Fields that the published type of pod specs has in the spec, and Kubernetes' internal type in the security context.
+"""Fields that are in the spec in the published type of pod specs, and in the security context in Kubernetes' internal
+type.
 """
 
 _VOLUME_SOURCES: Final = (
@@ -80,10 +81,10 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
         *("storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
     ),
 }
-"""The order of fields of the internal types in which this order differs from the published type."""
+"""The order of the fields of those internal types whose order differs from the published type."""
 
 _PART_OF: Final = {"PersistentVolumeSource": "PersistentVolumeSpec"}
-"""Internal types that are only a part of a published type, by the name of the published type."""
+"""The internal types that are only a part of a published type, keyed by the name of the published type."""
 
 _NAMES: Final = {
     **{
@@ -117,7 +118,7 @@ _NAMES: Final = {
     "tcpSocket": "TCPSocket",
     "wwids": "WWIDs",
 }
-"""Go names of fields that differ from the JSON name in more than the capital letter at the beginning."""
+"""Go names of fields whose JSON names differ in more than the initial capital letter."""
 
 _NAMES_WITHIN: Final = {
     ("AzureDiskVolumeSource", "diskName"): "DiskName",
@@ -136,7 +137,7 @@ _NAMES_WITHIN: Final = {
         )
     },
 }
-"""Go names of fields, by type, that differ from the JSON name in more than the capital letter at the beginning."""
+"""Go names of fields in one type whose JSON names differ in more than the initial capital letter, by type."""
 
 _NUMBERS: Final = frozenset({"int32", "int64", "intstr.IntOrString"})
 
@@ -147,7 +148,7 @@ class _Type(NamedTuple):
     name: str
     fields: Sequence[GoField]
     is_published: bool
-    """Whether fields have their JSON names and are omitted if they are empty, as in the published type."""
+    """Whether fields have their JSON names and are omitted if they are empty, like in the published type."""
 
 
 def difference(type_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -158,7 +159,10 @@ def difference(type_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
 
 
 def with_empties(fields: Mapping[str, Any], sent: Any) -> dict[str, Any]:
-    """Return the fields of `sent`, with the empty lists and maps that decoding drops and that a difference shows."""
+    """Return the fields of `sent`, including the empty lists and maps.
+
+    Decoding drops these, but a difference shows them.
+    """
     found = dict(fields)
     for name, value in sent.items() if isinstance(sent, dict) else ():
         if value in ([], {}) and found.get(name) is None:
@@ -182,7 +186,7 @@ def written(type_: str, fields: Mapping[str, Any]) -> str:
 
 
 def shown(type_: str, fields: Mapping[str, Any]) -> Any:
-    """Return a struct of a published type with every field of the internal type, as error messages show it."""
+    """Return a struct of a published type with every field of the internal type, in the form that errors show."""
     return json.loads(written(type_, fields))
 
 
@@ -212,7 +216,10 @@ def _type(name: str) -> _Type | None:
 
 
 def _value(type_: str, value: Any, line: str) -> Iterator[str]:
-    """Yield the parts of a formatted value; `line` is the line break and indentation at the value's depth."""
+    """Yield the parts of a formatted value.
+
+    The argument `line` is the line break and the indentation at the depth of the value.
+    """
     if type_.startswith("*"):
         yield from ("null",) if value is None else _value(type_[1:], value, line)
     elif type_.startswith("[]"):
@@ -277,7 +284,7 @@ def _scalar(type_: str, value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Encode a string as Go does, which escapes the characters `<`, `>` and `&`."""
+    """Encode a string in the same way as Go, which escapes the characters `<`, `>` and `&`."""
     if _is_plain(text):
         return f'"{text}"'
     quoted = json.dumps(text, ensure_ascii=False)

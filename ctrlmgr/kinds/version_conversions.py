@@ -1,4 +1,4 @@
-"""Provides the conversions between served versions of a built-in kind, which field management needs."""
+"""Provides the conversions between the served versions of a built-in kind, because field management needs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def connect(kinds: Iterable[Kind]) -> None:
 
 
 def _translated(versions: Mapping[str, Kind], fields: Unstructured, api_version: str) -> tuple[Root, Unstructured]:
-    """Convert an object to another version; return the object and the structure of that version."""
+    """Convert an object to another version; return the converted object and the structure of that version."""
     source, target = versions[fields["apiVersion"]], versions[api_version]
     if source is target:
         return target.merge_type, fields

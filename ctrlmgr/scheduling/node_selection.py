@@ -16,7 +16,7 @@ import msgspec
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
-    """v1 NodeSelectorRequirement."""
+    """The API type v1 NodeSelectorRequirement."""
 
     key: str = ""
     operator: str = ""
@@ -47,7 +47,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
 
 
 class SelectorTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 NodeSelectorTerm."""
+    """The API type v1 NodeSelectorTerm."""
 
     match_expressions: list[Requirement] | None = None
     match_fields: list[Requirement] | None = None
@@ -63,7 +63,7 @@ class SelectorTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class NodeSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 NodeSelector."""
+    """The API type v1 NodeSelector."""
 
     node_selector_terms: list[SelectorTerm] | None = None
 
@@ -73,7 +73,7 @@ class NodeSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PreferredTerm(msgspec.Struct, frozen=True, gc=False):
-    """v1 PreferredSchedulingTerm."""
+    """The API type v1 PreferredSchedulingTerm."""
 
     weight: int = 0
     preference: SelectorTerm = SelectorTerm()

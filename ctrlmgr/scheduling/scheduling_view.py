@@ -30,7 +30,7 @@ class Selector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 PodAffinityTerm."""
+    """The API type v1 PodAffinityTerm."""
 
     topology_key: str = ""
     label_selector: Selector | None = None
@@ -39,7 +39,7 @@ class AffinityTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class WeightedTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 WeightedPodAffinityTerm."""
+    """The API type v1 WeightedPodAffinityTerm."""
 
     weight: int = 0
     pod_affinity_term: AffinityTerm = AffinityTerm()
@@ -57,7 +57,7 @@ class TermsView(msgspec.Struct, frozen=True, gc=False):
 
 
 class AffinityView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 Affinity."""
+    """The API type v1 Affinity."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: TermsView | None = None
@@ -65,7 +65,7 @@ class AffinityView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 TopologySpreadConstraint."""
+    """The API type v1 TopologySpreadConstraint."""
 
     max_skew: int = 1
     topology_key: str = ""
@@ -107,7 +107,7 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ClaimView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 PersistentVolumeClaimVolumeSource."""
+    """The API type v1 PersistentVolumeClaimVolumeSource."""
 
     claim_name: str = ""
 
@@ -135,14 +135,14 @@ class PodClaimView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodClaimStatusView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 PodResourceClaimStatus."""
+    """The API type v1 PodResourceClaimStatus."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class Gate(msgspec.Struct, frozen=True, gc=False):
-    """v1 PodSchedulingGate."""
+    """The API type v1 PodSchedulingGate."""
 
     name: str = ""
 
@@ -225,7 +225,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
 
 
 class ImageView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 ContainerImage."""
+    """The API type v1 ContainerImage."""
 
     names: list[str] | None = None
     size_bytes: int = 0

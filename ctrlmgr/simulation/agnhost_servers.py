@@ -22,10 +22,11 @@ _PORTS: Final[Mapping[str, Mapping[str, int]]] = {
     "serve-hostname": {"--port": 9376},
     "test-webserver": {"--port": 80},
 }
-"""The flags of each subcommand that set its ports, with their default values; the flag "" means a port without a flag.
+"""The flags that set the ports of each subcommand, with their default values. The key "" means a port that no flag
+sets.
 """
 _HEALTHY_FOR: Final = 10.0
-"""Seconds for which `liveness` responds to /healthz with 200; after that it responds with 500."""
+"""The number of seconds for which `liveness` responds to /healthz with 200; after that, it responds with 500."""
 
 
 class Server(NamedTuple):
@@ -34,7 +35,7 @@ class Server(NamedTuple):
     ports: frozenset[int]
     """The ports on which the server listens."""
     sickens_at: float | None = None
-    """Seconds after the server's start from which on /healthz responds with 500; None if it never does."""
+    """The seconds after the server's start at which /healthz begins to respond with 500; None if this never happens."""
 
     def answers(self, port: int, path: str, seconds: float) -> bool:
         """Return whether a request succeeds `seconds` after the server's start.
@@ -46,7 +47,7 @@ class Server(NamedTuple):
 
 
 def server_of(image: str, words: Sequence[str]) -> Server | None:
-    """Return the server that an image runs with the words of a command; None if the container is no known server."""
+    """Return the server that an image runs with this command; None if the container runs no known server."""
     if image != IMAGE:
         return None
     arguments = [*words[1:]] if words and words[0].rsplit("/", 1)[-1] == IMAGE else [*words]
@@ -58,7 +59,7 @@ def server_of(image: str, words: Sequence[str]) -> Server | None:
 
 
 def _flag(arguments: Sequence[str], flag: str, default: int) -> int:
-    """Return the value of a flag, which is written as `--flag=1` or `--flag 1`."""
+    """Return the value of a flag, which is given as `--flag=1` or `--flag 1`."""
     given: dict[str, Any] = dict(each.partition("=")[::2] for each in arguments if each.startswith("--"))
     following = dict(pairwise(arguments))
     value = given.get(flag) or following.get(flag) or ""

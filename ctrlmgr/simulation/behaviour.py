@@ -1,6 +1,6 @@
 """Defines the behaviour of simulated containers, from phrases in annotations of pods and in a file of rules.
 
-Guarantees: a phrase either has exactly one meaning, or is refused with a reason. If there are no phrases, the
+Guarantees: each phrase has exactly one meaning; other phrases are refused with a reason. If there are no phrases, the
 container's command and known facts about its image determine the behaviour.
 """
 
@@ -18,7 +18,9 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.simulation.container_usage import Usage, read_usage
 
 ANNOTATION: Final = "simulate.ctrlmgr.io/"
-"""The prefix of pods' annotations with phrases; a container's name follows, or `pod` for all containers."""
+"""The prefix of the annotations of pods that contain phrases. The name of a container follows, or `pod` for all
+containers.
+"""
 NODE_ANNOTATION: Final = "simulate.ctrlmgr.io/node"
 """The annotation of a node that describes the node's behaviour."""
 
@@ -41,7 +43,7 @@ class ContainerExit(NamedTuple):
 
 
 class Behaviour(NamedTuple):
-    """The behaviour of a container; a property of None is not determined by phrases.
+    """The behaviour of a container; if a property is None, the phrases do not determine the property.
 
     Times in a behaviour are in seconds.
     """
@@ -59,25 +61,28 @@ class Behaviour(NamedTuple):
     """The duration of a graceful stop, in seconds."""
     ignores_stop: bool = False
     unknown: ContainerExit | None = None
-    """How unknown commands end; None means that an unknown command runs forever."""
+    """How unknown commands end; None means that unknown commands run forever."""
     cpu: Usage | None = None
-    """The CPU that the container uses; None means the default."""
+    """The CPU that the container uses; None means that it uses the default amount."""
     memory: Usage | None = None
-    """The memory that the container uses; None means the default."""
+    """The memory that the container uses; None means that it uses the default amount."""
 
     def over(self, other: Behaviour) -> Behaviour:
-        """Return this behaviour, with the properties of `other` in place of properties that are None."""
+        """Return this behaviour; properties that are None get their values from `other`."""
         fields: dict[str, Any] = self._asdict()
         nothing = Behaviour()._asdict()
         changes: dict[str, Any] = {name: value for name, value in fields.items() if value != nothing[name]}
         return other._replace(**changes)
 
     def slowed(self, seconds: float, usual: float) -> Behaviour:
-        """Return this behaviour with `seconds` added to the image pull, which takes `usual` seconds by default."""
+        """Return this behaviour with an image pull that takes `seconds` longer.
+
+        By default, a pull takes `usual` seconds.
+        """
         return self._replace(pull_takes=(self.pull_takes or usual) + seconds) if seconds else self
 
     def after(self, seconds: float) -> Behaviour:
-        """Return this behaviour with times that count from `seconds` after the container's start."""
+        """Return this behaviour with times that count from a point `seconds` after the container's start."""
         if not seconds:
             return self
         ready = None if self.ready_after is None else self.ready_after + seconds
@@ -161,7 +166,7 @@ _PATTERNS: Final = ("namespace", "pod", "container", "image")
 
 
 class Subject(NamedTuple):
-    """A container, with the fields that rules match."""
+    """A container, with the fields to which rules can refer."""
 
     namespace: str = ""
     pod: str = ""
@@ -176,14 +181,14 @@ class BehaviourSource(Protocol):
     """A source of behaviours: a rule or a script."""
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
-        """Return the behaviour of a container, None if this source has none.
+        """Return the behaviour of a container; None if this source defines none.
 
-        Raises ValueError with the problem if a rule is invalid.
+        If a rule is invalid, raises ValueError with the problem.
         """
 
 
 class Rule(NamedTuple):
-    """A rule: glob patterns of fields, and the behaviour of the containers whose fields match."""
+    """A rule: glob patterns for fields, and the behaviour of the containers whose fields match the patterns."""
 
     namespace: str
     pod: str

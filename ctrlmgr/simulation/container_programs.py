@@ -2,7 +2,7 @@
 
 Guarantees: an exit that the behaviour specifies takes precedence. If the behaviour specifies no exit, the small shell
 computes the effects of the container's command. If the container has no command, an image that contains only a shell
-exits at once, and an image of a known server runs forever. `Behaviour.unknown` says how unknown images and commands
+exits at once, and an image of a known server runs forever. `Behaviour.unknown` defines how unknown images and commands
 end.
 """
 
@@ -43,7 +43,7 @@ def pulls(image: str) -> bool:
 
 
 def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment variables of a container, as far as they depend on the pod alone."""
+    """Return those environment variables of a container that depend only on the pod."""
     meta, spec = pod["metadata"], pod["spec"]
     user = _first_user(container, pod)
     found = {"HOSTNAME": str(spec.get("hostname") or meta["name"]), "PATH": "/bin", "UID": str(user)}
@@ -61,7 +61,7 @@ def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[s
 
 
 def _first_user(container: Mapping[str, Any], pod: Mapping[str, Any]) -> int:
-    """Return the user id of a container: the container's own, otherwise its pod's, otherwise 0."""
+    """Return the user id of a container: the id in the container if set, otherwise the id in its pod, otherwise 0."""
     for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
         if context and context.get("runAsUser") is not None:
             return int(context["runAsUser"])
@@ -69,7 +69,7 @@ def _first_user(container: Mapping[str, Any], pod: Mapping[str, Any]) -> int:
 
 
 def mount_problem(container: Mapping[str, Any], variables: Mapping[str, str]) -> str:
-    """Return the reason why a container's volumes cannot be mounted; "" if they can be mounted.
+    """Return the reason why a container's volumes cannot be mounted; empty if they can be mounted.
 
     Variables in `subPathExpr` are expanded.
     """
@@ -94,7 +94,10 @@ def execute(
     variables: Mapping[str, str],
     network: Network = OPEN,
 ) -> Run:
-    """Compute the run of a container with this `number` (from 0); `files` is changed as the run changes files."""
+    """Compute the run of a container with this `number`, counted from 0.
+
+    The function changes `files` as the run changes files.
+    """
     if behaviour.failures is not None and number < behaviour.failures:
         return Run(ends_at=behaviour.exits_after, code=1)
     if behaviour.exit_code is not None:
@@ -117,7 +120,7 @@ def words_of(container: Mapping[str, Any]) -> list[str]:
 
 
 def is_task(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
-    """Return whether a container is a task, which is not restarted after a success."""
+    """Return whether a container is a task; a task is not restarted after it has succeeded."""
     spec = pod["spec"]
     own = container.get("restartPolicy")
     if own:

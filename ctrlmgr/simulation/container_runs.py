@@ -1,6 +1,7 @@
 """Computes one run of a container: its end, exit code and termination message.
 
-Guarantees: a run ends at its own exit, a failed probe, a lack of memory or a stop, whichever is the earliest.
+Guarantees: a run ends when its command exits, a probe fails, the memory is exceeded, or the container is stopped. The
+earliest of these events counts.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Span(NamedTuple):
     verdicts: Verdicts
 
     def lines(self, until: float) -> list[Line]:
-        """Return the lines that the run writes until a time in the pod's life."""
+        """Return the lines that the run writes until a given time in the pod's life."""
         last = until if self.end is None else min(until, self.end)
         found = [each._replace(at=self.start + each.at) for each in self.run.lines]
         return [each for each in found if each.at <= last]
@@ -45,7 +46,7 @@ class ContainerStop(NamedTuple):
 
 
 def turns(span: Span, now: float) -> Iterable[float | None]:
-    """Yield the times at which the results of the run's probes will change."""
+    """Yield the times at which the results of the run's probes can change."""
     moments = [span.start + turn.at for turn in span.verdicts.ready]
     if span.verdicts.started_at is not None:
         moments.append(span.start + span.verdicts.started_at)
@@ -61,7 +62,7 @@ def run_of(
     files: Files,
     verdicts: Verdicts,
 ) -> Span:
-    """Return a run with its end, which is when its command exits, a probe kills it, or the pod is stopped."""
+    """Return a run with its end: when its command exits, when a probe kills it, or when the pod is stopped."""
     over = None if run.ends_at is None else start + run.ends_at
     code = run.code
     reason = "OOMKilled" if behaviour.is_oom else ("Completed" if code == 0 else "Error")
@@ -87,7 +88,10 @@ def _stops(container: Container, behaviour: Behaviour, run: Run, end: ContainerS
 
 
 def _last_words(container: Container, run: Run, code: int, files: Mapping[str, str]) -> str:
-    """Return the termination message: the content of its file or, after a failure, the last lines of the log."""
+    """Return the termination message.
+
+    It is the content of the message file. If there is no content and the run failed, it is the last lines of the log.
+    """
     text = files.get(container.get("terminationMessagePath") or "/dev/termination-log", "")
     if not text and code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
         text = "".join(each.written for each in run.lines[-80:])[-2048:]

@@ -1,11 +1,11 @@
-"""Stores in a container's id the time from which on the container's current behaviour applies.
+"""Encodes in a container's id the time since which the container has its current behaviour.
 
-Each call of the simulation computes a pod's lifecycle from its beginning. A change of the behaviour (another image or
-annotation) must not change the past of a container. Therefore the container id contains the time from which on the
-lifecycle is computed, and a digest of the behaviour. Like the ids of real container runtimes, it has 64 hexadecimal
-digits.
+Each call of the simulation computes a pod's lifecycle from its beginning. If the behaviour changes (for example, the
+image or an annotation), the past of the container must not change. Therefore the container id contains the time from
+which the lifecycle is computed with this behaviour, and a digest of the behaviour. Like the ids of real container
+runtimes, the id has 64 hexadecimal digits.
 
-Guarantees: all functions are pure; a container id of any other form is decoded as None.
+Guarantees: all functions are pure. If a container id has another form, the result of decoding it is None.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ def digest(*parts: str) -> str:
 
 
 class Memory(NamedTuple):
-    """The contents of a container id; times are in seconds of the pod's life."""
+    """The content of a container id; times are in seconds of the pod's life."""
 
     recipe: str
     """A digest of the container's image and behaviour."""
     first: float
-    """The start of the first run with this behaviour."""
+    """The start of the first run that has this behaviour."""
     restarts: int = 0
     """The number of restarts of the container before that run."""
     told: float = 0.0
-    """The seconds after the start of that run at which the behaviour changed to the current one."""
+    """The time at which the current behaviour began, in seconds after the start of the first run with this behaviour.
+    """
     current: float = 0.0
-    """The start of the run to which the id belongs."""
+    """The start of the run that has this container id."""
 
     def identify(self, identity: str) -> str:
-        """Return a container id with these contents; `identity` is a digest that makes the id unique."""
+        """Return a container id with this content; `identity` is a digest that makes the id unique."""
         times = "".join(
             f"{min(round(each * 1000), _LARGEST):0{_TIME}x}" for each in (self.first, self.told, self.current)
         )
@@ -51,7 +52,7 @@ class Memory(NamedTuple):
 
 
 def remembered(container_id: str) -> Memory | None:
-    """Return the contents of a container id; None for an id of any other form."""
+    """Return the content of a container id; None if the id has another form."""
     text = container_id.removeprefix(_SCHEME)
     if text == container_id or len(text) != _DIGITS:
         return None
@@ -68,6 +69,6 @@ def remembered(container_id: str) -> Memory | None:
 def recipe_of(container: Mapping[str, Any], behaviour: Behaviour) -> str:
     """Return a digest of a container's image and behaviour.
 
-    The duration of the image pull is part of the digest only before the container runs.
+    The digest includes the duration of the image pull only if the container has not run yet.
     """
     return digest(container.get("image", ""), repr(behaviour._replace(pull_takes=None)))[:_RECIPE]

@@ -1,13 +1,10 @@
 """The resource usage of simulated containers, described in phrases such as `cpu 120m + 30m*sin`.
 
-Guarantees: a usage is a function of time alone, so every reader gets the same value for the same time. A resource usage
-is never negative.
+Guarantees: a usage depends only on the time. Therefore every reader gets the same value for the same time. A resource
+usage is never negative.
 
-| term | amount at a moment |
-|---|---|
-| `120m`, `64Mi` | constant |
-| `30m*sin` | a wave between -30m and 30m, with a period of 10 minutes |
-| `30m*sin(1h)` | the same wave with another period |
+| term | amount at a moment | |---|---| | `120m`, `64Mi` | constant | | `30m*sin` | a wave between -30m and 30m, with a
+period of 10 minutes | | `30m*sin(1h)` | the same wave with another period |
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ class Term(NamedTuple):
     """One term of a resource usage: a constant or a wave."""
 
     amount: int
-    """In billionths."""
+    """The amount of the term, in billionths of the resource's unit."""
     period: float = 0.0
     """The period of a wave in seconds; 0 means a constant."""
 

@@ -1,7 +1,7 @@
 """The objects of the simulated CSI driver: its storage class, its CSIDriver, and a CSINode for each simulated node.
 
-Source of the objects' form: the registration of drivers by a kubelet (`pkg/volume/csi/nodeinfomanager`) and
-`external-provisioner`. A simulated volume belongs to the zone of its node; the volume of a node without a zone can be
+The objects have the same form as in the registration of drivers by a kubelet (`pkg/volume/csi/nodeinfomanager`) and
+`external-provisioner`. A simulated volume belongs to the zone of its node. If the node has no zone, the volume can be
 attached to any node.
 """
 

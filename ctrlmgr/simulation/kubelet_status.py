@@ -1,7 +1,7 @@
 """Computes the status of a pod on a simulated node, as its kubelet would report it (`desired_status`).
 
-Guarantees: conditions have the order, reasons and messages of a kubelet's conditions. A condition keeps its last
-transition time while its status is unchanged. Conditions that other clients write (PodScheduled, readiness gates,
+Guarantees: the order, reasons and messages of conditions are the same as in a kubelet's status. A condition keeps its
+last transition time while its status is unchanged. Conditions that other clients write (PodScheduled, readiness gates,
 DisruptionTarget) are kept.
 """
 
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Desired(NamedTuple):
-    """A pod status, the seconds until it changes next (None if never), and whether all containers have stopped."""
+    """A pod status, the seconds until its next change (None if it stays), and whether all containers have stopped."""
 
     status: dict[str, Any]
     changes_in: float | None
@@ -53,8 +53,8 @@ def desired_status(
 ) -> Desired:
     """Return the status of a pod, `now` seconds after its node accepted the pod.
 
-    `clock` formats a number of seconds since the acceptance as a timestamp. `shared` contains the changes of other pods
-    in shared volumes. `network` simulates the pod's connections.
+    The function `clock` formats a number of seconds since the acceptance as a timestamp. The argument `shared` contains
+    the changes that other pods made in shared volumes. The argument `network` simulates the pod's connections.
     """
     life = live(pod, script_of, now, end, shared, network)
     before = pod.get("status") or {}
@@ -82,7 +82,7 @@ def desired_status(
 
 
 def _whole(pod: Mapping[str, Any], life: Life) -> dict[str, Any]:
-    """Return the resources that are allocated at pod level, if the pod runs."""
+    """Return the resources that are allocated at pod level; empty if the pod does not run."""
     resources = pod["spec"].get("resources") or {}
     if not resources or not any(each.spans for each in life.main):
         return {}
@@ -111,7 +111,7 @@ def _phase(life: Life, now: float) -> str:
     return RUNNING
 
 
-# Containers
+# These functions compute the statuses of containers.
 
 
 def _container(
@@ -182,7 +182,7 @@ def _states(
 
 
 def _before(life: ContainerLife, clock: Callable[[float], str]) -> dict[str, Any]:
-    """Return the end of the run before the computed runs."""
+    """Return the end of the last run before the runs that were computed."""
     if life.killed_at is None:
         return dict(life.recorded.get("lastState") or {})
     fields = {
@@ -208,7 +208,7 @@ def _terminated(span: Span, identity: str, clock: Callable[[float], str]) -> dic
     return {"terminated": fields}
 
 
-# Conditions
+# These functions compute conditions.
 
 
 def _conditions(
@@ -242,7 +242,7 @@ def _condition(
 
 
 def _has_sandbox(life: Life, now: float) -> bool:
-    """Return whether the pod's network exists: from its first container's start until all containers have ended."""
+    """Return whether the pod has a network, which exists from the first container's start until all containers end."""
     begun = any(each.pulled or each.spans for each in (*life.init, *life.main))
     return begun and (life.ended_at is None or life.ended_at > now or not life.has_stopped(now))
 

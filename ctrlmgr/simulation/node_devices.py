@@ -1,12 +1,12 @@
-"""The devices of simulated nodes, which are read from the file of nodes and published as ResourceSlices.
+"""The devices of simulated nodes: the file of nodes describes them, and ResourceSlices publish them.
 
     devices:
       gpu.example.com:
       - {name: gpu, count: 4, attributes: {model: h100, numa: 0}, capacity: {memory: 80Gi}}
 
 In the file, each driver has a list of devices. If a device has a `count`, it describes several devices with the names
-`NAME-0`, `NAME-1` and so on. All other fields are those of a device in a ResourceSlice, with plain values for
-attributes and capacities. A node has one pool, with one slice, for each driver.
+`NAME-0`, `NAME-1` and so on. The other fields are the same as in a device of a ResourceSlice, but attributes and
+capacities have plain values. For each driver, a node has one pool with one slice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctrlmgr.kinds.core.volume_sources import driver_name
 from ctrlmgr.kinds.resource.devices import validate_device
 
 Devices = Mapping[str, Sequence[Mapping[str, Any]]]
-"""The devices of a node, by driver."""
+"""The type of the devices of a node, grouped by driver."""
 
 _MOST: Final = 128
 """The maximum number of devices in a ResourceSlice (`ResourceSliceMaxDevices`)."""

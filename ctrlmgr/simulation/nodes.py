@@ -1,7 +1,7 @@
-"""Simulated nodes: the templates from which they are created, and the status of each node.
+"""Simulated nodes: the templates from which the nodes are created, and the status of each node.
 
-Guarantees: only nodes with a certain label are simulated. An error in a file of nodes is reported with its line and
-reason. Fields that other clients write into a node's status (such as extended resources) are kept.
+Guarantees: only nodes with the label `MARK` are simulated. An error in a file of nodes is reported with its line and
+reason. If other clients write fields into a node's status, such as extended resources, these fields are kept.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ FEATURES: Final = (
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 )
-"""The features that a kubelet of the simulated version declares; admission refuses changes that a node does not
-support.
+"""The features that a kubelet of the simulated version declares. Admission refuses changes that need a feature which
+the node lacks.
 """
 
 _SLOW: Final = re.compile(rf"slow(?: {DURATION})?")
@@ -70,7 +70,10 @@ class Template(NamedTuple):
 
 
 def templates(text: str) -> list[Template]:
-    """Return the nodes that a number or a file describes; raises `SettingsError` if the file is invalid."""
+    """Return the templates of the nodes that a number or a file describes.
+
+    Raises `SettingsError` if the file is invalid.
+    """
     if not text:
         return []
     if text.isdecimal():
@@ -146,7 +149,7 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
 
 
 def _validate(template: Template) -> tuple[str, str] | None:
-    """Return the first invalid field of a node and its error; None if the API server would accept the node."""
+    """Return the first invalid field of a node and the error; None if the API server would accept the node."""
     node = new_node(template)
     errors = validate_metadata(node["metadata"], namespaced=False, name_check=subdomain_name) + validate_node(node)
     if not errors:
@@ -186,7 +189,7 @@ def slowness(annotations: Mapping[str, str]) -> float:
 
 
 def attach_delay(annotations: Mapping[str, str]) -> float:
-    """Return the seconds that attaching a volume to a node takes."""
+    """Return the number of seconds for which the attachment of a volume to a node takes."""
     found = (_SLOW_ATTACH.fullmatch(each) for each in _stated_conditions(annotations))
     return sum(read_time(each[1], each[2]) if each[1] else _SLOWNESS for each in found if each)
 
@@ -202,7 +205,7 @@ def provisioning_fails(annotations: Mapping[str, str]) -> bool:
 
 
 def problems(annotations: Mapping[str, str]) -> list[str]:
-    """Return the errors in the annotation with a node's behaviour."""
+    """Return the errors in the annotation that describes a node's behaviour."""
     known = {"lost", "not ready", *_PRESSURES, _ATTACH_ERROR, _PROVISIONING_ERROR}
     phrases = ", ".join(sorted({*known, "slow TIME", "slow attach TIME"}))
     return [
@@ -218,9 +221,11 @@ def _stated_conditions(annotations: Mapping[str, str]) -> list[str]:
 
 
 def node_status(node: Mapping[str, Any], address: str, now: str, *, beats: bool = True) -> dict[str, Any]:
-    """Return the status of a node at `now`; if `beats` is set, the timestamps of its heartbeats are renewed.
+    """Return the status of a node at `now`.
 
-    Capacity in the existing status is kept, so that a user can give a node other resources.
+    If `beats` is set, the timestamps of the node's heartbeats are renewed.
+
+    The capacity in the existing status is kept, so that a user can change the resources of a node.
     """
     before = node.get("status") or {}
     stated = _stated_conditions(node["metadata"].get("annotations") or {})
@@ -289,7 +294,10 @@ def _info(name: str) -> dict[str, str]:
 
 
 def free_address(network: ipaddress.IPv4Network | ipaddress.IPv6Network, taken: Iterable[str], skip: int = 1) -> str:
-    """Return the lowest unused address of a network, not counting the first `skip` addresses; "" if there is none."""
+    """Return the lowest unused address of a network; empty if there is none.
+
+    The first `skip` addresses are never returned.
+    """
     used = set(taken)
     first = int(network.network_address)
     kind = ipaddress.IPv4Address if network.version == 4 else ipaddress.IPv6Address

@@ -1,4 +1,4 @@
-"""Reads the fields of a pod that its containers can use as variables, and as files of a volume (`downwardAPI`)."""
+"""Reads the fields of a pod that containers can get as environment variables or as files (`downwardAPI`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def field_of(pod: Mapping[str, Any], path: str) -> str:
-    """Return the field at a path such as `metadata.labels['app']`; "" if the pod does not have it."""
+    """Return the field at a path such as `metadata.labels['app']`; empty if the pod does not have the field."""
     meta, status = pod["metadata"], pod.get("status") or {}
     simple = {
         "metadata.name": meta["name"],

@@ -1,13 +1,13 @@
-"""Computes the lifecycle of a pod, which is everything that has happened to its containers until now.
+"""Computes the lifecycle of a pod: everything that has happened to its containers until now.
 
-The guarantees are those of the kubelet, as far as they are visible from outside:
+The guarantees are the same as those of the kubelet that users can observe:
 - Init containers run one after the other, and sidecars keep running; afterwards all containers start.
 - A container that exits is restarted if the pod's restart policy requires it. The first restart is immediate, and the
-  second follows after 10 s; the delay then doubles up to five minutes. After a run of ten minutes, the restart delay is
-  reset.
-- If a pod is deleted, or its deadline has passed, its containers are stopped. A stopped container ends at once, after
-  its `preStop` sleep or, if it ignores the signal, after the grace period.
-- Ephemeral containers start once they are added, and never start again. Ephemeral containers end together with the pod.
+  second follows after 10 s. After that, the delay doubles with each restart, up to five minutes. After a run of ten
+  minutes, the restart delay is reset.
+- If a pod is deleted, or its deadline has passed, its containers are stopped. Normally, a stopped container ends at
+  once. If it has a `preStop` sleep, it ends after the sleep. If it ignores the signal, it ends after the grace period.
+- Ephemeral containers start when they are added, and never start again. Ephemeral containers end together with the pod.
 
 Seconds count from the time at which the node accepted the pod. Each call computes the whole lifecycle again, so no
 state is kept between calls.
@@ -35,9 +35,11 @@ FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
 _FORGIVEN_AFTER: Final = 600.0
 _ROUNDS: Final = 5
-"""The maximum number of times that a lifecycle is computed, because containers may wait for each other's files."""
+"""The maximum number of times that a lifecycle is computed. Several computations are needed, because containers may
+wait for each other's files.
+"""
 _PROBLEMS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "CreateContainerConfigError")
-"""The reasons of waiting containers that a user must resolve."""
+"""The reasons for which a container waits until a user solves a problem."""
 
 ScriptedContainer = Callable[[Container], Behaviour]
 """A function that returns the behaviour of a container."""
@@ -45,7 +47,7 @@ ScriptedContainer = Callable[[Container], Behaviour]
 
 @dataclass
 class ContainerLife:
-    """The lifecycle of a container: its runs, and the reason why it does not run."""
+    """The lifecycle of a container: its runs, and the reason why it is not running."""
 
     container: Container
     spans: list[Span] = field(default_factory=list)
@@ -56,20 +58,20 @@ class ContainerLife:
     is_done: bool = False
     """Whether the container never starts again."""
     memory: Memory | None = None
-    """The time from which `spans` are computed."""
+    """The content of the container's id, which contains the time from which `spans` are computed."""
     recorded: Mapping[str, Any] = field(default_factory=dict)
-    """The recorded status of the container, after which the runs in `spans` follow."""
+    """The recorded status of the container; the runs in `spans` follow this status."""
     killed_at: float | None = None
-    """The time at which the recorded run was stopped to restart the container with a changed behaviour."""
+    """The time at which the recorded run was stopped because the container's behaviour had changed."""
     is_kept: bool = False
-    """Whether the recorded status is final, because the container ended before its behaviour changed."""
+    """Whether the recorded status is final, because the container had ended before its behaviour changed."""
     next_change: float | None = None
     files: Files | None = None
     """The files of the container's last run."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the container."""
         return str(self.container["name"])
 
     @property
@@ -78,7 +80,7 @@ class ContainerLife:
         return bool(self.spans or self.recorded.get("containerID"))
 
     def running(self, now: float) -> Span | None:
-        """Return the run of the container at a given time; None if it does not run then."""
+        """Return the run of the container at a given time; None if the container does not run at that time."""
         last = self.spans[-1] if self.spans else None
         return last if last is not None and (last.end is None or last.end > now) else None
 
@@ -92,7 +94,7 @@ class ContainerLife:
         return span is not None and span.verdicts.is_ready(now - span.start)
 
     def is_started(self, now: float) -> bool:
-        """Return whether the container runs at a given time and its startup probe has passed."""
+        """Return whether the container runs at a given time, and its startup probe has passed."""
         span = self.running(now)
         return (
             span is not None and span.verdicts.started_at is not None and now >= span.start + span.verdicts.started_at
@@ -113,11 +115,12 @@ class Life:
     next_change: float | None = None
     ephemeral: list[ContainerLife] = field(default_factory=list)
     told: Sequence[tuple[str, str, Entry]] = ()
-    """The writes of the pod's containers to shared volumes: the place, the path and the change of each."""
+    """The changes that the pod's containers made in shared volumes: the place, the path and the content of each change.
+    """
 
     @property
     def containers(self) -> Sequence[ContainerLife]:
-        """All containers."""
+        """All containers of the pod."""
         return (*self.init, *self.main, *self.ephemeral)
 
     def has_stopped(self, now: float) -> bool:
@@ -131,7 +134,7 @@ def is_sidecar(container: Container) -> bool:
 
 
 class _Pod:
-    """The data that all runs of a pod's containers have in common."""
+    """The data that all runs of the containers of a pod have in common."""
 
     def __init__(
         self, pod: Mapping[str, Any], scripted: ScriptedContainer, now: float, volumes: Volumes, network: Network
@@ -140,13 +143,14 @@ class _Pod:
         self.asked = scripted
         self.now = now
         self.policy = str(pod["spec"].get("restartPolicy") or "Always")
-        # The reason of waiting before the first start (`convertToAPIContainerStatuses` in `kubelet_pods.go`).
+        # The reason why a container waits before its first start (`convertToAPIContainerStatuses` in
+        # `kubelet_pods.go`).
         self.first_wait = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
         self.volumes = volumes
         self.network = network
         self.recorded = {each["name"]: each for each in _statuses(pod)}
-        # Containers that were recorded as running did run, even if the time of the deletion, in whole seconds, seems
-        # earlier.
+        # Containers with the recorded state running have run. The recorded times are whole seconds, so the deletion can
+        # seem to be earlier.
         self.seen = {name for name, each in self.recorded.items() if each.get("containerID")}
 
     def files(self, container: Container, start: float, variables: Mapping[str, str]) -> Files:
@@ -177,8 +181,9 @@ def live(
 ) -> Life:
     """Compute the lifecycle of a pod up to `now` seconds after its node accepted the pod.
 
-    `end` is the stop of the pod because of its deletion; None if the pod is not deleted. `shared` contains the changes
-    of other pods in shared volumes. `network` simulates the connections of the pod's containers.
+    The argument `end` is the stop of the pod because of its deletion; it is None if the pod is not deleted. The
+    argument `shared` contains the changes that other pods made in shared volumes. The argument `network` simulates the
+    connections of the pod's containers.
     """
     spec = pod["spec"]
     deadline = spec.get("activeDeadlineSeconds")
@@ -204,7 +209,10 @@ def _live(
     others: Shared | None,
     network: Network,
 ) -> Life:
-    """Compute a lifecycle; repeat this as long as the writes of a container may change another container."""
+    """Compute a lifecycle.
+
+    The computation is repeated as long as a file that one container has written may change another container.
+    """
     volumes = Volumes(pod, others, now)
     for _ in range(_ROUNDS):
         before = volumes.written()
@@ -261,7 +269,7 @@ def _ephemeral(common: _Pod, container: Container, stop: ContainerStop | None) -
 
 
 def _sooner(end: ContainerStop | None, common: _Pod, over: float | None) -> ContainerStop | None:
-    """Return the earlier of a pod's deletion and `over`, the end of its main containers."""
+    """Return the earlier of two stops: by the pod's deletion, and by the end of its main containers (`over`)."""
     if over is None or (end is not None and end.at <= over):
         return end
     return ContainerStop(over, float(common.pod["spec"].get("terminationGracePeriodSeconds") or 0))
@@ -277,7 +285,7 @@ def _end_sidecars(found: Life, common: _Pod, end: ContainerStop | None) -> None:
 
 
 def _goes_on(life: ContainerLife, container: Container, common: _Pod) -> tuple[float | None, float | None]:
-    """Return when the next container begins, and when the pod failed; None if that has not happened yet."""
+    """Return when the next container begins, and when the pod failed; each is None if it has not happened yet."""
     if is_sidecar(container):
         span = life.spans[-1] if life.spans else None
         if span is None or span.verdicts.started_at is None:
@@ -305,9 +313,10 @@ def _container(
     init: bool,
     policy: str = "",
 ) -> ContainerLife:
-    """Compute the lifecycle of a container that may start at `begin`; None means that the container may not start yet.
+    """Compute the lifecycle of a container that may start at the time `begin`.
 
-    `policy` is the restart policy of the container, by default the pod's.
+    If `begin` is None, the container may not start yet. The argument `policy` is the restart policy of the container;
+    the default is the restart policy of the pod.
     """
     life = ContainerLife(container, waits_for=common.first_wait)
     common.volumes.keep(life.name)
@@ -352,7 +361,7 @@ def _begin(life: ContainerLife, common: _Pod, behaviour: Behaviour, recipe: str,
 
 
 def _tell(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, recipe: str, policy: str) -> None:
-    """Apply a behaviour that has changed since the container's status was written."""
+    """Apply a new behaviour that is different from the behaviour when the container's status was written."""
     state, restarts = life.recorded.get("state") or {}, int(life.recorded.get("restartCount") or 0)
     ended, now = state.get("terminated"), common.now
     life.pulled = True
@@ -397,7 +406,7 @@ def _cannot_pull(life: ContainerLife, problem: str, since: float, pulled_at: flo
 def _run(
     life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, end: ContainerStop | None, policy: str
 ) -> None:
-    """Add the runs of a container, from its stored state `memory` to the current time."""
+    """Add the runs of a container from the time in `memory` to the current time."""
     container, failures, start = life.container, 0, memory.first
     variables = variables_of(common.pod, container)
     while True:

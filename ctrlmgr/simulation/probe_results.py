@@ -1,9 +1,9 @@
-"""Computes from a container's probes when it is started, when it is ready, and when a probe kills it.
+"""Computes from a container's probes when the container is started and ready, and when a probe kills it.
 
-Guarantees: a probe runs after its initial delay, and then once per period. A network probe passes, unless the container
+Guarantees: a probe runs after its initial delay, and then once per period. A network probe fails only if the container
 runs a known server and the port is wrong (`agnhost_servers`). The result of an exec probe is computed from the
-container's files at that time; a probe with an unknown command passes. Seconds count from the start of the container's
-run.
+container's files at the time of the probe. A probe with an unknown command passes. Seconds count from the start of the
+container's run.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Verdicts(NamedTuple):
     """The results of all probes in one run of a container."""
 
     started_at: float | None
-    """The time at which the startup probe passes; None if it never does."""
+    """The time at which the startup probe passes; None if the startup probe never passes."""
     ready: tuple[VerdictChange, ...]
     dies_at: float | None
-    """The time at which the liveness probe or the startup probe kills the container; None if neither does."""
+    """The time at which the liveness probe or the startup probe kills the container; None if no probe kills it."""
 
     def is_ready(self, seconds: float) -> bool:
         """Return whether the container is ready `seconds` after its start."""
@@ -54,7 +54,7 @@ def judge(
     variables: Mapping[str, str],
     network: Network = OPEN,
 ) -> Verdicts:
-    """Compute the results of all probes of a run, whose files are `files` and whose network is `network`."""
+    """Compute the results of all probes of a run; `files` and `network` are the files and the network of the run."""
     server = server_of(image_name(container.get("image", "")), words_of(container))
     changes = [each - files.start for each in files.changes()]
     if (change := network.next_change(files.start)) is not None:
@@ -112,9 +112,10 @@ def verdicts(
     *,
     initially: bool,
 ) -> list[VerdictChange]:
-    """Return the changes of a probe's result; after the last of `changes`, the result stays the same.
+    """Return the changes of a probe's result.
 
-    A probe run without a result (None) is ignored (`pkg/kubelet/prober/worker.go`).
+    After the last of `changes`, the result of the probe does not change any more. If one execution of the probe has no
+    result (None), it is ignored (`pkg/kubelet/prober/worker.go`).
     """
     period = float(probe.get("periodSeconds") or 10)
     thresholds = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
@@ -163,7 +164,7 @@ def answers(
 
 
 def _port(container: Container, port: Any) -> int | None:
-    """Return the number of a port; a port name must be one that the container declares."""
+    """Return the number of a port; if the port is given by name, the container must declare a port with this name."""
     if isinstance(port, int):
         return port
     found = (each["containerPort"] for each in container.get("ports") or () if each.get("name") == port)

@@ -1,13 +1,13 @@
-"""Rules that are written in Python, in a file with a function `behaviour` that returns the behaviour of a container.
+"""Rules that are written in Python: a file defines a function that returns the behaviour of a container.
 
     def behaviour(container):
         if container.image.startswith("example.com/batch:"):
             return "exit 1 after 30s" if container.chance < 0.2 else "exit 0 after 30s"
 
-Guarantees: a file that cannot be run, or does not define the function, is refused with the line and the reason. Errors
-that the function raises, and unknown phrases that it returns, are reported like errors in annotations; the container
-then behaves as without the rule. The function is called whenever a pod is computed, and must always return the same
-result for the same container.
+Guarantees: if a file cannot be run or does not define the function, the file is refused with the line and the reason.
+If the function raises an error or returns an unknown phrase, the error is reported like an error in an annotation. The
+container then behaves as if there were no rule. The function is called whenever a pod is computed. It must always
+return the same result for the same container.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Scripted:
         self._function = function
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
-        """Return the behaviour of a container, None if the function returns none.
+        """Return the behaviour of a container; None if the function returns None.
 
-        Raises ValueError with the file and reason if it fails.
+        If the function fails, raises ValueError with the file and the reason.
         """
         try:
             phrases = self._function(ScriptedContainer(subject))
@@ -54,10 +54,10 @@ class Scripted:
 
 
 class ScriptedContainer:
-    """A container, as the argument of the user's function."""
+    """The argument of the user's function, which describes a container."""
 
     def __init__(self, subject: Subject) -> None:
-        """Copy the fields that the container `subject` has."""
+        """Copy the fields of the container `subject`."""
         self.namespace = subject.namespace
         """The namespace of the container's pod."""
         self.pod = subject.pod
@@ -103,6 +103,6 @@ def read_script(path: Path) -> Scripted:
 
 
 def _line(error: BaseException, path: Path) -> int:
-    """Return the last line of the user's file in the traceback of an error."""
+    """Return the last line of the user's file that is in the traceback of an error."""
     lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
     return (lines[-1] if lines else None) or 1

@@ -1,6 +1,6 @@
-"""Simulates the files in a container's root and in its mounted volumes, at each time.
+"""Simulates the files in a container's root and in its mounted volumes, for any point in time.
 
-Guarantees: other containers see a write to a volume from the time of the write on. A container's root is empty at the
+Guarantees: other containers see a write to a volume from the time of the write. A container's root is empty at the
 start of each run. The files of an emptyDir volume exist as long as the volume's pod, and the files of a hostPath volume
 as long as the node. The files of a PersistentVolumeClaim exist as long as the claim. Other pods can write to hostPath
 volumes and PersistentVolumeClaims (`Shared`). A `downwardAPI` volume contains fields of the volume's pod. The content
@@ -21,11 +21,14 @@ from typing import Any, Final, NamedTuple, Protocol
 from ctrlmgr.simulation.pod_fields import files_of
 
 OTHERS: Final = ""
-"""The author recorded for files that other pods changed, and for the initial content of a volume."""
+"""The author of the changes that other pods made, and of the initial content of a volume."""
 
 
 class Entry(NamedTuple):
-    """A change of a file by a container, which wrote the file or removed it (then the text is None)."""
+    """A change of a file by a container, which either wrote the file or removed it.
+
+    If the file was removed, the text is None.
+    """
 
     at: float
     author: str
@@ -33,10 +36,13 @@ class Entry(NamedTuple):
 
 
 class Shared(Protocol):
-    """The changes that other pods have made in volumes that they share with this pod."""
+    """The changes that other pods made in volumes which they share with this pod."""
 
     def of(self, place: str) -> Iterable[tuple[str, float, str | None]]:
-        """Return the changes of files at a place: path, time and text (None if the file was removed)."""
+        """Return the changes of files at a place: the path, the time and the text of each.
+
+        The text of a removed file is None.
+        """
 
 
 class Journal:
@@ -48,18 +54,18 @@ class Journal:
         self._entries: dict[str, list[Entry]] = {}
 
     def read(self, path: str, now: float) -> str | None:
-        """Return the content of a file at a given time; None if the file does not exist then."""
+        """Return the content of a file at a given time; None if the file does not exist at that time."""
         entries = self._entries.get(path, ())
         found = bisect_right(entries, now, key=attrgetter("at"))
         return entries[found - 1].text if found else self._default
 
     def write(self, path: str, entry: Entry) -> None:
-        """Record a change; if two changes have the same time, the later call applies."""
+        """Record a change; if two changes have the same time, the later call has precedence."""
         entries = self._entries.setdefault(path, [])
         entries.insert(bisect_right(entries, entry.at, key=attrgetter("at")), entry)
 
     def keep(self, author: str, until: float) -> None:
-        """Remove the changes that an author made after a given time, because the author had ended at that time."""
+        """Remove the changes that an author made after a given time, because the author had ended by that time."""
         for path, entries in self._entries.items():
             self._entries[path] = [each for each in entries if each.author != author or each.at <= until]
 
@@ -73,7 +79,7 @@ class Journal:
 
 
 class Volume(NamedTuple):
-    """The files of a volume: a folder in a journal of changes."""
+    """The files of a volume, which are a folder in a journal of changes."""
 
     journal: Journal
     folder: str = ""
@@ -95,7 +101,7 @@ class Volumes:
     def __init__(self, pod: Mapping[str, Any], shared: Shared | None, now: float) -> None:
         """Read the volumes of a pod.
 
-        `shared` contains the changes of other pods up to `now`; None if there are none.
+        The argument `shared` contains the changes of other pods up to `now`; it is None if there are no such changes.
         """
         self._pod = pod
         self._declared = {each["name"]: each for each in pod["spec"].get("volumes") or ()}
@@ -104,7 +110,7 @@ class Volumes:
         self._places: dict[str, Journal] = {}
         self.known_until = now
         self.next_look: float | None = None
-        """The next time at which the pod reads a shared file, which other pods may have changed by then."""
+        """The next time at which the pod reads a shared file; other pods may have changed the file by then."""
 
     def mounts(self, container: Mapping[str, Any], variables: Mapping[str, str]) -> list[Mount]:
         """Return the mounts of a container, with the deepest paths first."""
@@ -123,7 +129,7 @@ class Volumes:
             self.next_look = at if self.next_look is None else min(at, self.next_look)
 
     def keep(self, author: str, until: float = -1.0) -> None:
-        """Remove the changes that a container made after a given time; by default, remove all its changes."""
+        """Remove the changes that a container made after a given time; by default, remove all changes that it made."""
         for journal in self._journals():
             journal.keep(author, until)
 
@@ -162,7 +168,10 @@ class Volumes:
 
 
 def place_of(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the shared place of a volume's files ("" if the volume is private), and the folder within that place."""
+    """Return the shared place of a volume's files, and the folder within that place.
+
+    The place is empty if the volume is private.
+    """
     namespace, claim = pod["metadata"].get("namespace", ""), volume.get("persistentVolumeClaim")
     if volume.get("hostPath"):
         return f"node/{pod['spec'].get('nodeName', '')}", volume["hostPath"]["path"].strip("/")
@@ -201,14 +210,14 @@ class Files(MutableMapping[str, str]):
         *,
         is_read_only: bool = False,
     ) -> None:
-        """Begin a run of the container `author`; if `is_read_only` is set, its root cannot be written."""
+        """Begin a run of the container `author`; if `is_read_only` is set, the container's root is read-only."""
         self.start = self.now = start
         self._author = author
         self._mounts = [*mounts, Mount("", Volume(Journal()), is_read_only)]
         self._volumes = volumes
         self.writes = 0
-        """The number of writes to files in the run."""
-        # The changes in a copy, by path; None means that the file was removed.
+        """The number of times that this run has written a file."""
+        # The changes that were made in a copy, keyed by path. None means that the file was removed.
         self._changed: dict[str, str | None] | None = None
 
     def at(self, now: float) -> dict[str, str]:
@@ -217,9 +226,10 @@ class Files(MutableMapping[str, str]):
         return dict(self)
 
     def copied(self, now: float, changed: Mapping[str, str | None] | None = None) -> Files:
-        """Return a copy of the files at a given time; changes of the copy have no effect on these files.
+        """Return a copy of the files at a given time.
 
-        `changed` contains the changes of an earlier copy: the new text of each path, None for a removed file.
+        Changes of the copy have no effect on these files. The argument `changed` contains the changes of an earlier
+        copy: the new text of each path, or None for a removed file.
         """
         found = copy(self)
         found.start = found.now = now
@@ -237,9 +247,9 @@ class Files(MutableMapping[str, str]):
         return sorted({each for each in found if each > self.start})
 
     def next_change(self, after: float) -> float | None:
-        """Return the next time at which files may change; None if they never change.
+        """Return the next time at which files may change; None if the files never change.
 
-        Shared files may change at any time for which the changes by other pods are not known yet.
+        Shared files may change at every time for which the changes of other pods are not known yet.
         """
         found = [each for each in self.changes() if each > after]
         if self._volumes is not None and any(each.volume.is_shared for each in self._mounts):

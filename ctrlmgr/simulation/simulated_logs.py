@@ -1,7 +1,7 @@
 """The logs of containers on simulated nodes.
 
-Guarantees: the log lines are deterministic and consistent with the pod's status. Errors have the kubelet's messages
-(`pkg/kubelet/kubelet_pods.go`, `validateContainerLogStatus`).
+Guarantees: the log lines are deterministic, and agree with the pod's status. Error messages are the same as in the
+kubelet (`pkg/kubelet/kubelet_pods.go`, `validateContainerLogStatus`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.simulation.shell import Line
 from ctrlmgr.simulation.simulated_network import OPEN, Network
 
 _SAME: Final = 0.01
-"""The tolerance in seconds when starts of runs are compared, because container ids store rounded times."""
+"""The tolerance, in seconds, for comparisons of the starts of runs; container ids contain rounded times."""
 _WAITS: Final = {
     "ErrImagePull": "image can't be pulled",
     "ImagePullBackOff": "trying and failing to pull image",
@@ -27,13 +27,13 @@ class LogSelection(NamedTuple):
 
     tail: int | None = None
     since: float | None = None
-    """The time of the pod's life after which requested lines were written; None for all lines."""
+    """The time of the pod's life from which lines are requested; None if all lines are requested."""
 
 
 def container_of(pod: Mapping[str, Any], name: str) -> str:
     """Return the name of the requested container.
 
-    Raises LookupError with kube-apiserver's message if there is no such container.
+    If the container does not exist, raises LookupError with kube-apiserver's message.
     """
     spec, meta = pod["spec"], pod["metadata"]
     kinds = {
@@ -68,7 +68,7 @@ def run_to_read(
 ) -> Span:
     """Return the run of a container whose log is requested.
 
-    Raises LookupError with a message for the client if there is no such run.
+    If the run does not exist, raises LookupError with a message for the client.
     """
     name = pod["metadata"]["name"]
     found = _life(pod, script_of, now, end, container, network)
@@ -77,7 +77,8 @@ def run_to_read(
     spans = [each for each in found.spans if each.start <= now]
     at = len(spans) - 1
     if previous and (found.running(now) or found.is_done):
-        # The run in the container's state is the current one; if the container waits, the last ended run is both.
+        # The run in the container's state is the current run. If the container waits, the current run and the previous
+        # run are the last run that has ended.
         at -= 1
     if at >= 0:
         return spans[at]
@@ -96,7 +97,7 @@ def same_run(
     network: Network,
     span: Span,
 ) -> Span | None:
-    """Return the current state of a run after its pod has changed; None if the run is no longer known."""
+    """Return the current state of a run after a change of its pod; None if the run is no longer known."""
     found = _life(pod, script_of, now, end, container, network)
     return next((each for each in found.spans if abs(each.start - span.start) < _SAME), None) if found else None
 
@@ -122,16 +123,19 @@ def first_lines(span: Span, until: float, selection: LogSelection) -> list[Line]
 
 
 def lines_after(span: Span, since: float, until: float) -> list[Line]:
-    """Return the lines that a run writes after one time, up to another time."""
+    """Return the lines that a run writes after `since` and until `until`."""
     return [each for each in span.lines(until) if each.at > since]
 
 
 def next_moment(span: Span, now: float) -> float | None:
-    """Return the time at which a run writes its next line or ends; None if it does neither."""
+    """Return the time at which a run writes its next line or ends; None if neither happens."""
     written = (span.start + each.at for each in span.run.lines)
     return min((each for each in (*written, span.end) if each is not None and each > now), default=None)
 
 
 def written(lines: Iterable[Line], stamp: Callable[[float], str] | None) -> str:
-    """Return lines as the text of a log; `stamp` formats their times, and is None if no timestamps are requested."""
+    """Format lines as the text of a log.
+
+    The function `stamp` formats their times; it is None if no timestamps are requested.
+    """
     return "".join(f"{stamp(each.at) + ' ' if stamp else ''}{each.written}" for each in lines)

@@ -1,8 +1,8 @@
-"""Simulates the network for containers on simulated nodes: names, Services, and which connections are accepted.
+"""Simulates the network for containers on simulated nodes: names, Services, and the results of connections.
 
-Guarantees: a Service accepts a connection if it has the port, and a ready endpoint for the port. Names are resolved as
-in a pod, with the search domains of `pkg/kubelet/network/dns`. No data is transferred, so every response is empty.
-Hosts outside the cluster exist and accept every connection.
+Guarantees: a Service accepts a connection to a port if the Service has the port, and a ready endpoint for the port.
+Names are resolved with the same search domains as in a pod (`pkg/kubelet/network/dns`). No data is transferred, so
+every response is empty. Hosts outside the cluster exist and accept every connection.
 
 Times are in seconds of the pod's life.
 """
@@ -28,7 +28,7 @@ class Answer(NamedTuple):
 
     address: str = ELSEWHERE
     problem: str = ""
-    """The error of the connection; empty if it succeeded."""
+    """The error of the connection; empty if the connection succeeded."""
 
 
 class Network(Protocol):
@@ -38,7 +38,7 @@ class Network(Protocol):
         """Connect to a port of a host; if no port is given, only resolve the host's name."""
 
     def next_change(self, after: float) -> float | None:
-        """Return the next time at which a host that the pod has used changes; None if it is not known."""
+        """Return the next time at which a host that the pod has used changes; None if the time is not known."""
 
 
 class Open:
@@ -67,7 +67,7 @@ class Slice(NamedTuple):
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Slice:
-        """Return the ready endpoints of an EndpointSlice; an endpoint without conditions is ready."""
+        """Return the ready endpoints of an EndpointSlice; endpoints without conditions count as ready."""
         found = [
             each for each in fields.get("endpoints") or () if (each.get("conditions") or {}).get("ready") is not False
         ]
@@ -85,11 +85,11 @@ class ServiceState(NamedTuple):
     external: str = ""
     """The external name of the Service; empty if the Service has none."""
     ports: tuple[tuple[int, bool], ...] = ()
-    """The ports of the Service, each with whether it has ready endpoints."""
+    """The ports of the Service; for each port, whether the port has ready endpoints."""
     is_ready: bool = False
     """Whether the Service has at least one ready endpoint."""
     endpoint: str = ""
-    """The address of a ready endpoint, for a headless Service."""
+    """The address of a ready endpoint; only headless Services need this field."""
     hosts: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -110,7 +110,7 @@ class ServiceState(NamedTuple):
         )
 
     def connect(self, port: int | None) -> Answer:
-        """Connect to a port of the Service; if no port is given, only resolve its name."""
+        """Connect to a port of the Service; if no port is given, only resolve the Service's name."""
         if self.external:
             return Answer()
         if not self.address:  # The Service is headless, so its name resolves to its ready endpoints.
@@ -122,7 +122,7 @@ class ServiceState(NamedTuple):
         return Answer(self.address, "" if dict(self.ports)[port] else REFUSED)
 
     def connect_host(self, host: str) -> Answer:
-        """Connect to the endpoint of the Service with this host name."""
+        """Connect to the endpoint of the Service that has this host name."""
         address = dict(self.hosts).get(host)
         return Answer(address) if address else Answer("", UNKNOWN_HOST)
 
@@ -133,7 +133,7 @@ class ServiceName(NamedTuple):
     namespace: str
     name: str
     host: str = ""
-    """The host name of the endpoint; "" for the Service itself."""
+    """The host name of the endpoint; empty if the name refers to the Service itself."""
 
 
 def is_local(host: str) -> bool:
@@ -165,7 +165,7 @@ def candidates(host: str, namespace: str) -> Iterator[ServiceName]:
 
 
 def is_of_cluster(host: str, namespaces: Iterable[str]) -> bool:
-    """Return whether a name can only belong to the cluster; such a name is unknown if no Service has it."""
+    """Return whether a name can only belong to the cluster; if no Service has such a name, the name is unknown."""
     labels = host.lower().rstrip(".").split(".")
     is_domain = labels[-1] == "svc" or labels[-2:] == DOMAIN.split(".")
     return len(labels) == 1 or is_domain or (len(labels) <= 3 and labels[-1] in namespaces)

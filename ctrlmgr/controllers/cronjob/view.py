@@ -22,14 +22,14 @@ API_VERSION: Final = "batch/v1"
 
 
 class JobTemplate(msgspec.Struct, frozen=True, gc=False):
-    """batch/v1 JobTemplateSpec."""
+    """The API type batch/v1 JobTemplateSpec."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: dict[str, Any] = {}
 
 
 class CronJobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """batch/v1 CronJobSpec."""
+    """The API type batch/v1 CronJobSpec."""
 
     schedule: str = ""
     time_zone: str | None = None
@@ -42,7 +42,7 @@ class CronJobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class CronJobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """batch/v1 CronJobStatus, in Go's field order and with Go's `omitempty`."""
+    """The API type batch/v1 CronJobStatus, in Go's field order and with Go's `omitempty`."""
 
     active: list[ObjectReference] | None = None
     last_schedule_time: str | None = None

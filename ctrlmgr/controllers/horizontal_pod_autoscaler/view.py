@@ -16,7 +16,7 @@ AUTOSCALERS: Final = Resource("autoscaling", "horizontalpodautoscalers")
 
 
 class Policy(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """autoscaling/v2 HPAScalingPolicy."""
+    """The API type autoscaling/v2 HPAScalingPolicy."""
 
     type: str = ""
     value: int = 0
@@ -24,7 +24,7 @@ class Policy(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Rules(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """autoscaling/v2 HPAScalingRules."""
+    """The API type autoscaling/v2 HPAScalingRules."""
 
     stabilization_window_seconds: int | None = None
     select_policy: str = "Max"
@@ -33,14 +33,14 @@ class Rules(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Behavior(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """autoscaling/v2 HorizontalPodAutoscalerBehavior."""
+    """The API type autoscaling/v2 HorizontalPodAutoscalerBehavior."""
 
     scale_up: Rules = Rules()
     scale_down: Rules = Rules()
 
 
 class Reference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """autoscaling/v2 CrossVersionObjectReference."""
+    """The API type autoscaling/v2 CrossVersionObjectReference."""
 
     api_version: str = ""
     kind: str = ""
@@ -48,7 +48,7 @@ class Reference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Target(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """autoscaling/v2 MetricTarget."""
+    """The API type autoscaling/v2 MetricTarget."""
 
     type: str = ""
     value: str | None = None
@@ -57,7 +57,7 @@ class Target(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Identifier(msgspec.Struct, frozen=True, gc=False):
-    """autoscaling/v2 MetricIdentifier."""
+    """The API type autoscaling/v2 MetricIdentifier."""
 
     name: str = ""
     selector: dict[str, Any] | None = None
@@ -77,7 +77,7 @@ class Source(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Metric(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """autoscaling/v2 MetricSpec."""
+    """The API type autoscaling/v2 MetricSpec."""
 
     type: str = ""
     resource: Source | None = None
@@ -88,7 +88,7 @@ class Metric(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class AutoscalerSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """autoscaling/v2 HorizontalPodAutoscalerSpec."""
+    """The API type autoscaling/v2 HorizontalPodAutoscalerSpec."""
 
     scale_target_ref: Reference = Reference()
     min_replicas: int | None = None
@@ -98,7 +98,7 @@ class AutoscalerSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class AutoscalerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """autoscaling/v2 HorizontalPodAutoscalerStatus."""
+    """The API type autoscaling/v2 HorizontalPodAutoscalerStatus."""
 
     observed_generation: int | None = None
     last_scale_time: str | None = None

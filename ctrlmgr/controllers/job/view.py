@@ -24,7 +24,7 @@ _NONE: Final[Mapping[str, str]] = {}
 
 
 class OnExitCodes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """batch/v1 PodFailurePolicyOnExitCodesRequirement."""
+    """The API type batch/v1 PodFailurePolicyOnExitCodesRequirement."""
 
     container_name: str | None = None
     operator: str = ""
@@ -32,14 +32,14 @@ class OnExitCodes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class OnPodCondition(msgspec.Struct, frozen=True, gc=False):
-    """batch/v1 PodFailurePolicyOnPodConditionsPattern."""
+    """The API type batch/v1 PodFailurePolicyOnPodConditionsPattern."""
 
     type: str = ""
     status: str = ""
 
 
 class FailureRule(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """batch/v1 PodFailurePolicyRule."""
+    """The API type batch/v1 PodFailurePolicyRule."""
 
     action: str = ""
     on_exit_codes: OnExitCodes | None = None
@@ -47,20 +47,20 @@ class FailureRule(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class FailurePolicy(msgspec.Struct, frozen=True, gc=False):
-    """batch/v1 PodFailurePolicy."""
+    """The API type batch/v1 PodFailurePolicy."""
 
     rules: list[FailureRule] | None = None
 
 
 class SuccessRule(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """batch/v1 SuccessPolicyRule."""
+    """The API type batch/v1 SuccessPolicyRule."""
 
     succeeded_indexes: str | None = None
     succeeded_count: int | None = None
 
 
 class SuccessPolicy(msgspec.Struct, frozen=True, gc=False):
-    """batch/v1 SuccessPolicy."""
+    """The API type batch/v1 SuccessPolicy."""
 
     rules: list[SuccessRule] | None = None
 
@@ -113,7 +113,7 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class JobCondition(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """batch/v1 JobCondition, in Go's field order."""
+    """The API type batch/v1 JobCondition, in Go's field order."""
 
     type: str
     status: str
@@ -131,7 +131,7 @@ class Uncounted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class JobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """batch/v1 JobStatus, in Go's field order and with Go's `omitempty`."""
+    """The API type batch/v1 JobStatus, in Go's field order and with Go's `omitempty`."""
 
     conditions: list[JobCondition] | None = None
     start_time: str | None = None

@@ -15,7 +15,7 @@ REGION_LABELS: Final = ("topology.kubernetes.io/region", "failure-domain.beta.ku
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 NodeCondition."""
+    """The API type v1 NodeCondition."""
 
     type: str = ""
     status: str = ""

@@ -55,7 +55,7 @@ _breaks_line = re.compile(r"[\n\r]").search
 
 
 class PolicyStrategy(Strategy):
-    """The part of the strategy that is common to ValidatingAdmissionPolicies and MutatingAdmissionPolicies."""
+    """The common part of the strategies of ValidatingAdmissionPolicies and MutatingAdmissionPolicies."""
 
     allow_unconditional_update = False
     has_generation = True
@@ -94,12 +94,12 @@ class PolicyStrategy(Strategy):
             yield required(_SPEC.child("matchConstraints", "resourceRules"))
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
-        """Yield the validation errors of the fields that only validating, or only mutating, policies have."""
+        """Yield the validation errors of the fields that only one of the two kinds of policies has."""
         raise NotImplementedError
 
 
 class ValidatingPolicyStrategy(PolicyStrategy):
-    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
+    """The strategy of the kind admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
 
     status_keeps = METADATA
 
@@ -125,10 +125,10 @@ class ValidatingPolicyStrategy(PolicyStrategy):
 
 
 class MutatingPolicyStrategy(PolicyStrategy):
-    """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
+    """The strategy of the kind admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
 
     def match_errors(self, spec: Raw) -> Iterator[FieldError]:
-        """Yield the given errors, and errors for operations such as CONNECT that have no object to change."""
+        """Yield the errors of the base class, and an error for each operation, such as CONNECT, that has no object."""
         yield from super().match_errors(spec)
         yield from mutating_operation_errors(spec.get("matchConstraints") or {}, _SPEC.child("matchConstraints"))
 
@@ -163,7 +163,7 @@ def _head_errors(spec: Raw) -> Iterator[FieldError]:
 
 
 def _is_matched_anew(spec: Raw, before: Raw) -> bool:
-    """Return whether the match conditions must be validated again in an update."""
+    """Return whether an update requires that the match conditions are validated again."""
     return any(spec.get(field) != before.get(field) for field in ("paramKind", "matchConditions"))
 
 

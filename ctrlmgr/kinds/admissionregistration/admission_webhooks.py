@@ -1,8 +1,8 @@
 """The defaults and the validation of webhook configurations.
 
 Guarantees: in a stored configuration, the names of webhooks are unique. Each webhook has a URL or a Service, but not
-both. Each webhook accepts a version of AdmissionReview that this server sends, and its match conditions compile. In an
-update, violations of the stored configuration are allowed.
+both. Each webhook accepts a version of AdmissionReview that this server sends, and its match conditions compile. If the
+stored configuration already violates a rule, an update may also violate the rule.
 
 Source: Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}`.
 """
@@ -36,10 +36,10 @@ _SELECTORS: Final = ("namespaceSelector", "objectSelector")
 
 
 class _Required(NamedTuple):
-    """The requirements that webhooks must meet; in an update, violations in the old configuration are allowed."""
+    """The requirements for webhooks; if the old configuration violates a requirement, an update may also violate it."""
 
     conditions: bool = True
-    """Whether match conditions must compile."""
+    """Whether the match conditions must compile."""
     no_side_effects: bool = True
     known_version: bool = True
     own_names: bool = True
@@ -65,7 +65,7 @@ class WebhookConfigurationStrategy(Strategy):
             obj["webhooks"] = [_defaulted(hook, mutates=self._mutates) for hook in obj["webhooks"]]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate every webhook, and validate that the names of webhooks are unique."""
+        """Validate every webhook, and validate that all webhooks have different names."""
         hooks: Sequence[Raw] = obj.get("webhooks") or ()
         before: Sequence[Raw] | None = None if ctx.old is None else ctx.old.get("webhooks") or ()
         needed = _Required() if before is None else tentatively(lambda: _required(hooks, before))

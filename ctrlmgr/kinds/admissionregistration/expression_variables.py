@@ -1,7 +1,8 @@
-"""The variables of CEL expressions about a write: the old and new object, the request, an authorizer, policy variables.
+"""The variables of CEL expressions about a write: the objects, the request, an authorizer, and policy variables.
 
 Guarantees: an expression that this module compiles evaluates to a value of the required type. Error messages are the
-same as in Kubernetes. Compiled expressions are cached, because every update and every read compiles them.
+same as in Kubernetes. Compiled expressions are cached, because every update and every read needs the compiled
+expressions.
 
 Source: apiserver `pkg/admission/plugin/cel/{compile,condition,composition}.go`.
 """
@@ -73,7 +74,8 @@ _OBJECTS: Final[Mapping[str, Mapping[str, Type]]] = {
 VARIABLES: Final = "kubernetes.variables"
 """The name of the CEL type of the variable `variables`."""
 OBJECT: Final = struct("Object")
-"""The result type of an apply configuration: an object with arbitrary fields, and nested objects named by their path.
+"""The result type of an expression that returns an apply configuration. It is an object with arbitrary fields; the
+types of nested objects are named by their path.
 """
 JSON_PATCH: Final = struct("JSONPatch")
 _PATCH_FIELDS: Final = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}
@@ -166,7 +168,9 @@ class Scopes(NamedTuple):
 
     conditions: Scope
     variables: Sequence[Scope]
-    """For each policy variable, the policy variables that are declared before it."""
+    """For each policy variable, the CEL variables that its expression may use: these include the earlier policy
+    variables.
+    """
     rules: Scope
     """The CEL variables of validations and audit annotations."""
     messages: Scope
@@ -213,7 +217,7 @@ def _type_in(scope: Scope, source: str) -> Type:
 
 
 CONDITIONS: Final = Scope()
-"""The CEL variables that the match conditions of webhooks may use."""
+"""The CEL variables that are allowed in the match conditions of webhooks."""
 
 _LONGEST_KEPT: Final = 1000
 _NAMES: Final = {
@@ -225,7 +229,7 @@ _NAMES: Final = {
 
 
 def runtime_name(type_: Type) -> str:
-    """Format a CEL type as in error messages about the results of expressions."""
+    """Format a CEL type as it appears in error messages about the results of expressions."""
     if type_.parameters:
         return f"{type_.name}({', '.join(map(runtime_name, type_.parameters))})"
     return _NAMES.get(type_) or str(type_)

@@ -1,4 +1,4 @@
-"""Validates which requests a policy or a webhook matches: operations, resources, selectors, match conditions.
+"""Validates which requests a policy or webhook matches: operations, resources, selectors and match conditions.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -43,7 +43,7 @@ def choice_errors(holder: Raw, field: str, values: Sequence[str], path: Path) ->
 
 
 def match_errors(match: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of a MatchResources whose defaults are set."""
+    """Yield the validation errors of a MatchResources whose defaults are set."""
     yield from choice_errors(match, "matchPolicy", MATCH_POLICIES, path)
     for field in ("namespaceSelector", "objectSelector"):
         yield from validate_label_selector(match.get(field), path.child(field))

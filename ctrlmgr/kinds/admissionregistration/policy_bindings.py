@@ -1,4 +1,4 @@
-"""Bindings of admission policies, which select a policy, its parameters, the matching requests, and the actions.
+"""Bindings of admission policies; each binding selects a policy, its parameters, the matching requests, and actions.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """

@@ -25,7 +25,10 @@ VALIDATING_ADMISSION_POLICY = printer(
 
 
 def _param_ref(fields: Mapping[str, Any]) -> str:
-    """Return a description of a binding's parameters: an object (in any namespace if it names none) or a selector."""
+    """Return a description of a binding's parameters: a named object or a selector.
+
+    If the binding contains no namespace, the description of the object does not name one.
+    """
     reference = (fields.get("spec") or {}).get("paramRef") or {}
     if reference.get("name"):
         return f"{reference.get('namespace') or '*'}/{reference['name']}"

@@ -1,10 +1,10 @@
-"""Allocates addresses and ports for one write: requested values, and free values.
+"""Allocates the addresses and ports for one write: both requested values and free values.
 
-Guarantees: a value is not allocated if the state before the write contains a claim on it, or if the same write has
-already allocated it. A dry run creates no claims. The results of a dry run are those of Kubernetes: requested values
-are checked only partly, and allocated values are placeholders (`dryRunAllocator`, `portallocator/operation.go`).
+Guarantees: a value is not allocated if the state before the write contains a claim on the value. A write never
+allocates a value twice. A dry run creates no claims. The results of a dry run are the same as in Kubernetes: requested
+values are checked only partly, and allocated values are placeholders (`dryRunAllocator`, `portallocator/operation.go`).
 
-The error messages are those of Kubernetes' `ipallocator` and `portallocator`.
+The error messages are the same as in Kubernetes' `ipallocator` and `portallocator`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Allocator:
 
 
 class Allocation:
-    """The addresses and ports that are allocated for one write."""
+    """The addresses and ports that one write allocates."""
 
     def __init__(self, ctx: Context, allocator: Allocator) -> None:
         """Create an allocation for a write, with no allocated values yet."""
@@ -75,7 +75,7 @@ class Allocation:
         return None
 
     def claim_port(self, port: int) -> str:
-        """Claim a port; return the reason if that is not possible, otherwise an empty string."""
+        """Claim a port; return the reason if the port cannot be claimed, otherwise an empty string."""
         if not self._dry_run and port not in self._ranges.ports:
             return f"provided port is not in the valid range. The range of valid ports is {self._ranges.ports}"
         if port in self._ports or is_claimed(self._view, NODE_PORTS, str(port)):
@@ -94,5 +94,5 @@ class Allocation:
                 return None
             port = first + index
         self._ports.add(port)
-        # in a dry run, Go's port number overflows as an int32
+        # In a dry run, Go's port number overflows, because it is an int32.
         return port if port <= _LARGEST else port - 2 * (_LARGEST + 1)

@@ -45,13 +45,13 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """The fields of a claim that name its owner; `object.view(Claim)` decodes them."""
+    """The fields of a claim that identify its owner; `object.view(Claim)` decodes them."""
 
     spec: _Spec = _Spec()
 
     @property
     def parent(self) -> ParentReference | None:
-        """The owner of the claim; None if the claim does not name an owner."""
+        """The owner of the claim; None if the claim has no owner."""
         return self.spec.parent_ref
 
 
@@ -82,7 +82,7 @@ def is_claimed(view: View, resource: Resource, name: str) -> bool:
 
 
 def exchange(ctx: Context, parent: ParentReference, before: ServiceClaims, after: ServiceClaims) -> None:
-    """Add proposals to the write, which change the claims from `before` to `after` in the same append."""
+    """Add proposals to the write; in the same append, they replace the claims `before` by the claims `after`."""
     companions = ctx.companions
     for address in sorted(after.addresses - before.addresses):
         companions.append(Proposal(EventType.ADDED, _claim_address(ctx, parent, address), 0))

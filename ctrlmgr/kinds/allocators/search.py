@@ -3,12 +3,13 @@
 Guarantees:
 - If the range has a free value, the search returns a free value; otherwise it returns None. The result depends only on
   the view of the objects, the taken values and the random numbers.
-- The search first makes at most `PROBES` random look-ups; on average it needs 1 divided by the share of free values.
-  Values found by random look-ups are spread evenly, so concurrent writers seldom find the same value.
+- The search first makes at most `PROBES` random look-ups. For example, if half of the values are free, the search needs
+  two look-ups on average. Values found by random look-ups are spread evenly, so concurrent writers seldom find the same
+  value.
 - If the look-ups fail, the search uses a cached bit array of the claimed values, which is built from the view and
   updated from the view's changes. Therefore the search in a full or nearly full range takes little more time. The bit
-  array needs one bit for each value, 128 KiB at most. Larger ranges, and views that cannot return changes, are searched
-  value by value.
+  array needs one bit for each value, 128 KiB at most. If a range is larger, or the view cannot return changes, the
+  search checks the values one by one.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from ctrlmgr.engine.strategy import View
 from ctrlmgr.informer.informer import Change
 
 LARGEST_INDEX = 1 << 20
-"""The maximum number of values of a range with a bit array (a /12 or /108); larger ranges are never nearly full."""
+"""The maximum number of values of a range with a bit array (a /12 or /108). Larger ranges are never nearly full."""
 PROBES = 64
-"""The number of random look-ups after which all values of a band are searched."""
+"""The maximum number of random look-ups; after that, all values of a band are searched."""
 _MOST_CHANGES = 5000
-"""The number of changes of a view from which on the bit array is built again instead of updated."""
+"""If a view has at least this number of changes, the bit array is not updated but built again."""
 
 
 class Range(Protocol):
@@ -50,7 +51,7 @@ class Range(Protocol):
     def bands(self) -> Sequence[tuple[int, int]]:
         """The bands to search, in order.
 
-        Each band is the index of its first value, and the index after its last value.
+        A band consists of two indexes: the index of its first value, and the index after its last value.
         """
 
     def __getitem__(self, index: int) -> str:
@@ -79,14 +80,14 @@ class Searcher:
     """Finds free values of one range, in any view."""
 
     def __init__(self, range: Range) -> None:
-        """Create a search in `range`; the constructor reads nothing."""
+        """Create a search in `range`; the constructor does not read any claims."""
         self._range = range
-        # The view, and the index that belongs to it and its thread. For another view, a new index is created. View and
-        # index are replaced as one tuple, so that no thread uses the index of another view.
+        # The view, and the index that belongs to this view and its thread. If the view is replaced, a new index is
+        # created. View and index are replaced as one tuple, so that no thread uses the index of another view.
         self._last: tuple[ref[View], _Index] | None = None
 
     def find(self, view: View, random: Random, taken: Collection[int] = ()) -> int | None:
-        """Return a value that is neither claimed in `view` nor in `taken`; None if there is no such value."""
+        """Return a value that is claimed neither in `view` nor in `taken`; None if there is no such value."""
         is_free = _free_in(view, self._range, taken)
         for first, end in self._range.bands:
             if end > first:
@@ -150,7 +151,7 @@ class _Index:
 
 @contextmanager
 def _marked(bits: bitarray, taken: Collection[int]) -> Iterator[None]:
-    """Set additional bits until the `with` block ends."""
+    """Set bits in addition to the existing bits until the `with` block ends."""
     marked = [index for index in taken if not bits[index]]
     for index in marked:
         bits[index] = 1
@@ -167,7 +168,7 @@ def _free_in(view: View, range: Range, taken: Collection[int]) -> Callable[[int]
 
 
 def probe(first: int, end: int, is_free: Callable[[int], bool], random: Random) -> int | None:
-    """Return a free value of a band if one of a few random look-ups finds one; otherwise None."""
+    """Make a few random look-ups in a band; return the first free value, or None if no look-up finds one."""
     size = end - first
     for _ in range(min(PROBES, size)):
         candidate = first + random.randrange(size)

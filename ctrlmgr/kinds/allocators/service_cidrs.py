@@ -1,12 +1,12 @@
-"""The address ranges of Services: those in the settings, and those of every ready ServiceCIDR (KEP-1880).
+"""The address ranges of Services: the ranges in the settings, and the ranges of every ready ServiceCIDR (KEP-1880).
 
 Guarantees:
-- A ServiceCIDR is used while it is ready and not being deleted; without a Ready condition, it counts as ready. If
-  several ServiceCIDRs have the same range, the range is used as long as one of them is ready.
+- A ServiceCIDR is used while it is ready and not being deleted. If a ServiceCIDR has no condition Ready, it counts as
+  ready. If several ServiceCIDRs have the same range, the range is used as long as one of them is ready.
 - The ranges in the settings are searched first, and they are used even before their ServiceCIDR exists.
 - Addresses are allocated only for IP families with a range in the settings, as in Kubernetes' API server.
 
-Kubernetes: `pkg/registry/core/service/ipallocator/cidrallocator.go`.
+Source: Kubernetes' `pkg/registry/core/service/ipallocator/cidrallocator.go`.
 """
 
 from __future__ import annotations
@@ -78,14 +78,15 @@ _Pools = Mapping[str, Sequence[Pool]]
 
 
 class Pools:
-    """Determines the ranges from which addresses are allocated, by IP family, in any view."""
+    """Determines, in any view, the ranges from which addresses of each IP family are allocated."""
 
     def __init__(self, configured: Sequence[AddressRange]) -> None:
-        """Start with the address ranges in the settings, one for each IP family."""
+        """Create an instance with the address ranges in the settings, one for each IP family."""
         self._configured = {each.network: each for each in configured}
         self._families = frozenset(each.family for each in configured)
-        # The current pools. The mapping of pools is replaced as a whole, so that no thread combines pools of different
-        # ServiceCIDRs. ServiceCIDRs are compared as Python objects, because different logs can have equal revisions.
+        # The current pools. The whole mapping of pools is replaced at once, so that no thread combines pools of
+        # different ServiceCIDRs. ServiceCIDRs are compared by the identity of Python objects, because different logs
+        # can have equal revisions.
         self._last: tuple[Sequence[Object], _Pools] = ((), {})
         self._last = ((), self._of(()))
 
@@ -115,11 +116,11 @@ class Pools:
         return found
 
     def _searcher(self, range: AddressRange) -> Searcher:
-        """Return the existing search in a range, with its cached bit array, or a new search."""
+        """Return the existing searcher of a range, which has a cached bit array, or a new searcher."""
         known = self._last[1].get(range.family, ())
         return next((pool.searcher for pool in known if pool.range.network == range.network), Searcher(range))
 
 
 def _is_countable(network: Network) -> bool:
-    """Return whether Kubernetes' allocator accepts a range."""
+    """Return whether Kubernetes' allocator would accept a range."""
     return network.version == 4 or network.prefixlen >= SHORTEST_IPV6_PREFIX

@@ -2,8 +2,8 @@
 
 Guarantees: each range defines which values are never allocated, which values are allocated only on request, and the
 order in which the other values are tried. As long as the upper band of a range has free values, its lower band is used
-only for requested values. Therefore requests for certain values usually succeed (KEP-3070 for addresses, KEP-3668 for
-ports).
+only for requested values. Therefore requests for particular values usually succeed (KEP-3070 for addresses, KEP-3668
+for ports).
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ SHORTEST_IPV6_PREFIX = 64
 class AddressRange:
     """The addresses of one CIDR, as a `search.Range`.
 
-    The first address of the range in the settings belongs to the Service `kubernetes`. The network's address and IPv4's
-    broadcast address are never allocated; an IPv6 range is used to its end (`pkg/registry/core/service/ipallocator`).
-    `bands` are the indexes that are searched if a request does not name an address, in order of preference.
+    The first address of the range in the settings belongs to the Service `kubernetes`. The network's address and the
+    broadcast address of IPv4 are never allocated. In an IPv6 range, the last address is also allocated
+    (`pkg/registry/core/service/ipallocator`). If a request does not name an address, the indexes in `bands` are
+    searched in this order.
     """
 
     claims = IP_ADDRESSES
@@ -86,7 +87,7 @@ class AddressRange:
 
     @property
     def base(self) -> str:
-        """The network address itself, which a dry run returns as the allocated address."""
+        """The address of the network itself. In a dry run, this address is returned instead of an allocated address."""
         return str(self.network.network_address)
 
     def __str__(self) -> str:
@@ -94,7 +95,7 @@ class AddressRange:
 
 
 def _constant_head(network: Network) -> str:
-    """Return the common prefix of the canonical forms of 65,536 IPv6 addresses; empty if there is no common prefix."""
+    """Return the common prefix of the canonical forms of 65,536 IPv6 addresses; empty if they have no common prefix."""
     head = str(network.network_address)
     return head if f"{head}1" == str(network.network_address + 1) else ""
 
@@ -119,7 +120,7 @@ class PortRange:
         return str(self.first + index)
 
     def index(self, name: str) -> int | None:
-        """Return the index of the port that a claim names; None if the port is not in the range."""
+        """Return the index of the port in the name of a claim; None if the port is not in the range."""
         index = int(name) - self.first if name.isdecimal() else -1
         return index if 0 <= index < self.count else None
 
@@ -131,15 +132,19 @@ class PortRange:
 
 
 def static_band(size: int, share: int, most: int) -> int:
-    """Return the size of the reserved band at a range's start: a share of the range, at least 16, at most `most`.
+    """Return the size of the reserved band at the start of a range.
 
-    A range of at most 16 values has no reserved band (`calculateRangeOffset` in both of Kubernetes' allocators).
+    The size is a share of the range, but at least 16 and at most `most`. A range of at most 16 values has no reserved
+    band (`calculateRangeOffset` in both of Kubernetes' allocators).
     """
     return 0 if size <= 16 else min(max(16, size // share), most)
 
 
 class Ranges:
-    """The ranges for Services: one or two address ranges, that of the default IP family first, and one port range."""
+    """The ranges for Services: one or two address ranges, and one port range.
+
+    The first address range belongs to the default IP family.
+    """
 
     __slots__ = ("_by_family", "addresses", "families", "ports")
 

@@ -1,7 +1,7 @@
 """The strategy of CustomResourceDefinitions: defaults, validation, status and deletion.
 
-A deleted CustomResourceDefinition exists until its custom objects are deleted. A CustomResourceDefinition whose CEL
-rules (`x-kubernetes-validations`) do not compile is refused.
+A deleted CustomResourceDefinition exists until its custom objects are deleted. If the CEL rules
+(`x-kubernetes-validations`) of a CustomResourceDefinition do not compile, the CustomResourceDefinition is refused.
 
 Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
 """
@@ -41,7 +41,7 @@ _COST_OF_RULES: Final = 16
 
 
 def _reserved(definition: Unstructured) -> list[FieldError]:
-    """Return an error for the API group of internal objects, such as claims of addresses and ports."""
+    """Return an error if the group is the API group of internal objects, such as claims of addresses and ports."""
     group = (definition.get("spec") or {}).get("group") or ""
     if group != INTERNAL_GROUP:
         return []
@@ -85,8 +85,8 @@ class DefinitionStrategy(Strategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate a new CustomResourceDefinition.
 
-        An updated CustomResourceDefinition is validated by `validate_update`, because the requirements depend on its
-        old state.
+        The method `validate_update` validates an updated CustomResourceDefinition, because the requirements depend on
+        its old state.
         """
         return _reserved(obj) + validate_definition(obj) if ctx.old is None else []
 
@@ -95,7 +95,7 @@ class DefinitionStrategy(Strategy):
         return validate_status(new) if ctx.subresource else validate_definition(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about unknown formats, and about CEL rules that were not evaluated because values are unchanged."""
+        """Warn about unknown formats, and about CEL rules that are not evaluated because values are unchanged."""
         return [] if ctx.subresource else warnings(obj, old)
 
     def finalizers(self, obj: Object) -> Sequence[str]:

@@ -1,6 +1,6 @@
-"""APIServices, each of which names the server of one version of an API group.
+"""The strategy of APIServices; each APIService describes the server of one version of an API group.
 
-A version is served locally if its APIService names no Service.
+If the APIService of a version contains no Service, this server serves the version.
 
 Source: kube-aggregator `pkg/apis/apiregistration/v1/defaults.go` and `pkg/apis/apiregistration/validation`.
 """
@@ -31,7 +31,7 @@ _STATUSES: Final = ("True", "False", "Unknown")
 
 
 class APIServiceStrategy(Strategy):
-    """apiregistration.k8s.io/v1 APIService."""
+    """The strategy of the kind apiregistration.k8s.io/v1 APIService."""
 
     allow_unconditional_update = False
     status_keeps = METADATA
@@ -45,7 +45,7 @@ class APIServiceStrategy(Strategy):
             service["port"] = _PORT
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the Available condition of an APIService whose version is served locally."""
+        """Set the condition Available of an APIService if this server serves its version."""
         if (obj.get("spec") or {}).get("service") is None:
             obj["status"] = {"conditions": [{**_LOCAL, "lastTransitionTime": ctx.now}]}
 
@@ -70,7 +70,7 @@ class APIServiceStrategy(Strategy):
 
 
 def _validate_names(metadata: Mapping[str, Any], expected: str) -> list[FieldError]:
-    """Return errors unless the APIService's name is VERSION.GROUP; a generated name is refused."""
+    """Return errors if the APIService's name is not VERSION.GROUP, or if the name was generated."""
     detail = f'must be `spec.version+"."+spec.group`: {quote(expected)}'
     given = {field: metadata.get(field) or "" for field in ("generateName", "name")}
     return [

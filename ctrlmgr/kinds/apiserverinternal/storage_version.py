@@ -33,7 +33,7 @@ _NO_API_VERSION = (
 
 
 def storage_version_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Return the problems of a name, which consists of a group and a resource (`apps.deployments`)."""
+    """Return the problems of a name, which must consist of a group and a resource (`apps.deployments`)."""
     group, dot, resource = name.rpartition(".")
     if not dot:
         return ["name must be in the form of <group>.<resource>"]
@@ -44,7 +44,7 @@ def storage_version_name(name: str, is_prefix: bool = False) -> list[str]:
 
 
 class StorageVersionStrategy(GuardedStrategy):
-    """internal.apiserver.k8s.io/v1alpha1 StorageVersion."""
+    """The strategy of the kind internal.apiserver.k8s.io/v1alpha1 StorageVersion."""
 
     name_check = staticmethod(storage_version_name)
     revalidates = 0
@@ -52,7 +52,7 @@ class StorageVersionStrategy(GuardedStrategy):
     status_keeps = METADATA
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate a changed status; the spec has no fields."""
+        """Validate a changed status; the spec is not validated, because it has no fields."""
         return _validate_status(new.get("status") or {}) if ctx.subresource == "status" else []
 
 

@@ -39,7 +39,7 @@ _UPDATE_STRATEGY = SPEC.child("updateStrategy")
 
 
 class DaemonSetStrategy(TemplateStrategy):
-    """The strategy of apps/v1 DaemonSets; an annotation counts the changes of the pod template."""
+    """The strategy of apps/v1 DaemonSets; an annotation contains the number of changes of the pod template."""
 
     warns_of_name = False
 
@@ -70,7 +70,7 @@ class DaemonSetStrategy(TemplateStrategy):
         spec = obj.get("spec") or {}
         # Kubernetes reports a changed selector before other errors, because the selector must not change.
         errors = [] if ctx.old is None else validate_same_selector(obj, ctx.old)
-        # Kubernetes reports a missing selector as a selector that selects nothing.
+        # Kubernetes handles a missing selector like a selector that selects no pods.
         errors += [] if spec.get("selector") is None else validate_selector(spec, "daemonset")
         errors += validate_match(spec) + validate_eternal_template(spec, "DaemonSet")
         errors += nonnegative(spec.get("minReadySeconds"), SPEC.child("minReadySeconds"))

@@ -38,7 +38,7 @@ _STRATEGY = SPEC.child("strategy")
 
 
 class DeploymentStrategy(TemplateStrategy):
-    """apps/v1 Deployment.
+    """The strategy of the kind apps/v1 Deployment.
 
     A change of a Deployment's annotations also increases its generation, because its ReplicaSets copy the annotations.
     """
@@ -75,7 +75,7 @@ class DeploymentStrategy(TemplateStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the selector is unchanged, or, in a write to `/status`, validate the status."""
+        """Validate that the selector is unchanged; in a write to `/status`, validate the status instead."""
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
         status = new.get("status") or {}

@@ -34,7 +34,7 @@ _PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
 
 class ReplicaSetStrategy(TemplateStrategy):
-    """apps/v1 ReplicaSet."""
+    """The strategy of the kind apps/v1 ReplicaSet."""
 
     def default(self, obj: Unstructured) -> None:
         """Set the defaults of the pod template, and default `replicas` to 1."""
@@ -50,21 +50,21 @@ class ReplicaSetStrategy(TemplateStrategy):
         return errors + validate_selected_template(spec, "deployment")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the selector is unchanged, or, in a write to `/status`, validate the status."""
+        """Validate that the selector is unchanged; in a write to `/status`, validate the status instead."""
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
         return validate_replicas(new.get("status") or {}, (*REPLICA_SET_COUNTS, "terminatingReplicas"), _PARTS)
 
 
 def _long_name(name: str, is_prefix: bool) -> list[str]:
-    """Return the errors of a name, with the messages of declarative validation."""
+    """Return the errors of a name, with the messages of Kubernetes' declarative validation."""
     return [each.replace("253 characters", "253 bytes") for each in subdomain_name(name, is_prefix)]
 
 
 class ReplicationControllerStrategy(TemplateStrategy):
     """The strategy of v1 ReplicationControllers.
 
-    Without a selector, a ReplicationController selects the pods of its template.
+    If a ReplicationController has no selector, it selects the pods with the labels of its template.
     """
 
     default_propagation = "Orphan"
@@ -106,5 +106,5 @@ class ReplicationControllerStrategy(TemplateStrategy):
         return validate_replicas(new.get("status") or {}, REPLICA_SET_COUNTS, _PARTS)
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the pod template; in an update, the old template is checked, as in Kubernetes."""
+        """Return the warnings for the pod template; in an update, check the old pod template, as in Kubernetes."""
         return super().template_warnings(obj if old is None else old, old)

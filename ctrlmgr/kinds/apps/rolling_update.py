@@ -16,7 +16,7 @@ ROLLING = "RollingUpdate"
 
 
 def default_rolling_update(strategy: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Set the defaults of an update strategy, which is a rolling update with these `values`."""
+    """Set the defaults of an update strategy: a rolling update with these `values`."""
     if not strategy.get("type"):
         strategy["type"] = ROLLING
     if strategy["type"] == ROLLING:
@@ -26,13 +26,13 @@ def default_rolling_update(strategy: dict[str, Any], values: Mapping[str, Any]) 
 
 
 def shown_strategy(strategy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an update strategy as Go prints its struct, for error messages."""
+    """Return an update strategy for error messages, in the format in which Go prints its struct."""
     rolling = strategy.get("rollingUpdate")
     shown = rolling and {"MaxUnavailable": rolling.get("maxUnavailable"), "MaxSurge": rolling.get("maxSurge")}
     return {"Type": strategy.get("type") or "", "RollingUpdate": shown}
 
 
 def bounds(rolling: Mapping[str, Any]) -> tuple[int | str, int | str]:
-    """Return maxUnavailable and maxSurge; an empty string is not treated as an absent value."""
+    """Return maxUnavailable and maxSurge; an empty string does not count as an absent value."""
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     return 0 if unavailable is None else unavailable, 0 if surge is None else surge

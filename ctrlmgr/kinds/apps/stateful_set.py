@@ -67,7 +67,7 @@ _UNCHANGEABLE = (
 
 
 class StatefulSetStrategy(TemplateStrategy):
-    """apps/v1 StatefulSet."""
+    """The strategy of the kind apps/v1 StatefulSet."""
 
     revalidates = 0
     warns_of_name = False
@@ -96,7 +96,7 @@ class StatefulSetStrategy(TemplateStrategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate the spec.
 
-        In an update, an invalid pod template is allowed if it was stored before templates were validated.
+        If the stored pod template is already invalid, an update may keep the invalid template.
         """
         if ctx.subresource == "status":
             return []
@@ -119,7 +119,7 @@ class StatefulSetStrategy(TemplateStrategy):
         return found
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that only mutable fields have changed, or, in a write to `/status`, validate the status."""
+        """Validate that only mutable fields have changed; in a write to `/status`, validate the status instead."""
         if ctx.subresource == "status":
             status = new.get("status") or {}
             parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
@@ -189,7 +189,10 @@ def _validate_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _validate_template(spec: Mapping[str, Any], *, skips_pod: bool) -> list[FieldError]:
-    """Validate the pod template as the pods will have it; if `skips_pod` is set, only some parts are validated."""
+    """Validate the pod template in the form that the pods will have.
+
+    If `skips_pod` is set, only some parts are validated.
+    """
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
     annotations, path = metadata.get("annotations") or {}, TEMPLATE.child("annotations")
@@ -202,9 +205,10 @@ def _validate_template(spec: Mapping[str, Any], *, skips_pod: bool) -> list[Fiel
 
 
 def _completed(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the pod template with the fields that the controller adds: volumes for claims, hostname and subdomain.
+    """Return the pod template with the fields that the controller adds.
 
-    The volume of a claim replaces a volume of the same name in the template (`volumesToAddForTemplates`).
+    These fields are volumes for claims, the hostname and the subdomain. The volume of a claim replaces a volume of the
+    same name in the template (`volumesToAddForTemplates`).
     """
     template = spec.get("template") or {}
     names = dict.fromkeys(
@@ -218,7 +222,7 @@ def _completed(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ControllerRevisionStrategy(Strategy):
-    """apps/v1 ControllerRevision."""
+    """The strategy of the kind apps/v1 ControllerRevision."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate that the data of a new ControllerRevision is an object, and that an update does not change the data.

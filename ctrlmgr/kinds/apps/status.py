@@ -45,9 +45,10 @@ STATEFUL_SET_COUNTS = (
 def validate_replicas(
     status: Mapping[str, Any], counts: tuple[str, ...], parts: tuple[str, ...], ready: str = "readyReplicas"
 ) -> list[FieldError]:
-    """Validate `counts`, the counts in a status: none of the counts in `parts` may exceed the number of replicas.
+    """Validate the counts in a status: no count in `parts` may exceed the number of replicas.
 
-    `ready` is the name of the count of ready pods in error messages.
+    The argument `counts` contains the counts. The argument `ready` is the name of the count of ready pods in error
+    messages.
     """
     errors = nonnegative_fields(status, counts, STATUS)
     whole = status.get("replicas") or 0

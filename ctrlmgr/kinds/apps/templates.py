@@ -1,4 +1,4 @@
-"""The common code of workload kinds: a pod template, a selector that matches it, and warnings about both.
+"""The common code of kinds with a pod template: the template, a selector that matches it, and warnings about both.
 
 Source: Kubernetes' `pkg/apis/apps/validation/validation.go` and the strategies in `pkg/registry/apps`.
 """
@@ -33,14 +33,14 @@ class TemplateStrategy(Strategy):
 
     has_generation = True
     warns_of_name = True
-    """Whether the names of an object's pods begin with the object's name."""
+    """Whether the names of the pods begin with the name of the object that contains the template."""
 
     def default(self, obj: Unstructured) -> None:
         """Set the defaults of the pod template."""
         default_template(obj.setdefault("spec", {}).setdefault("template", {}))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the pod template if it is new or may have changed."""
+        """Return the warnings for the pod template if the template is new or may have changed."""
         if ctx.subresource or (old is not None and not self.may_have_changed(obj, old)):
             return []
         found: list[str] = []
@@ -50,7 +50,7 @@ class TemplateStrategy(Strategy):
         return found + self.template_warnings(obj, old)
 
     def may_have_changed(self, new: Unstructured, old: Unstructured) -> bool:
-        """Return whether an update needs warnings; it does if it increases the generation."""
+        """Return whether an update needs warnings; this is the case if the update increases the generation."""
         return bool(metadata_of(new).get("generation") != (old.get("metadata") or {}).get("generation"))
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
@@ -68,7 +68,7 @@ def fill(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
 def fill_nil(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
     """Set defaults, in place, for fields that are absent.
 
-    The function is for fields that are pointers in Go, so an empty string counts as set.
+    Use this function for fields that are pointers in Go: for such fields, an empty string counts as set.
     """
     for field, value in values.items():
         if fields.get(field) is None:
@@ -76,7 +76,7 @@ def fill_nil(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 
 def validate_selector(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate the selector of a spec; `kind` is named in error messages."""
+    """Validate the selector of a spec; error messages contain `kind`."""
     selector, path = spec.get("selector"), SPEC.child("selector")
     if selector is None:
         return [required(path)]
@@ -108,14 +108,17 @@ def validate_match(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def shown_selector(selector: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a selector as Go prints its struct, for error messages."""
+    """Return a selector for error messages, in the format in which Go prints its struct."""
     if selector is None:
         return None
     return {field: sorted_map(value) if field == "matchLabels" else value for field, value in selector.items()}
 
 
 def validate_selected_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate the selector of a Deployment or ReplicaSet; if the selector is valid, also validate the pod template."""
+    """Validate the selector of a Deployment or ReplicaSet.
+
+    If the selector is valid, also validate the pod template.
+    """
     errors = validate_selector(spec, kind)
     if is_selector_broken(spec):
         return [
@@ -126,7 +129,7 @@ def validate_selected_template(spec: Mapping[str, Any], kind: str) -> list[Field
 
 
 def validate_eternal_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate a pod template whose pods must always be restarted."""
+    """Validate a pod template whose pods must be restarted whenever they end."""
     template = spec.get("template") or {}
     return validate_template(template, TEMPLATE) + validate_runs_for_ever(template, kind)
 

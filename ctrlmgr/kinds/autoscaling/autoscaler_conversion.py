@@ -1,8 +1,8 @@
 """Converts HorizontalPodAutoscalers between autoscaling/v1 and autoscaling/v2.
 
-Guarantees: values without a field in autoscaling/v1 are stored as JSON in annotations, so that a round trip loses
-nothing. In autoscaling/v2, a HorizontalPodAutoscaler never has these annotations. Malformed annotations are treated as
-absent.
+Guarantees: if a value has no field in autoscaling/v1, an annotation contains the value as JSON, so that a round trip
+loses nothing. In autoscaling/v2, a HorizontalPodAutoscaler never has these annotations. Malformed annotations are
+ignored.
 
 Source: Kubernetes' `pkg/apis/autoscaling/v1/conversion.go`, `annotations.go` and `helpers.go`.
 """
@@ -46,7 +46,7 @@ class _Field(NamedTuple):
     name: str
     path: tuple[str, ...]
     zero: str | None = None
-    """The value of an unset quantity; a quantity is never absent, because it is not a pointer in Go."""
+    """The value of a quantity that is not set; a quantity is never absent, because it is not a pointer in Go."""
 
 
 def _resource(values: str, zero: str | None) -> tuple[_Field, ...]:
@@ -94,7 +94,9 @@ _TARGET_TYPES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "containerResource": lambda target: "Utilization" if "averageUtilization" in target else "AverageValue",
     "external": lambda target: "Value" if "value" in target else "AverageValue",
 }
-"""The type of the target in autoscaling/v2, for each type of metric; autoscaling/v1 has no such field."""
+"""The type of the target in autoscaling/v2 for each type of metric. In autoscaling/v1, there is no field for the type
+of the target.
+"""
 
 
 def to_v2(fields: Unstructured) -> Unstructured:
@@ -140,7 +142,7 @@ def to_v1(fields: Unstructured) -> Unstructured:
 def _with(fields: Unstructured, api_version: str, spec: Any, status: Any, saved: Mapping[str, str]) -> Unstructured:
     """Return the fields of a HorizontalPodAutoscaler in another version.
 
-    The annotations in `saved` replace the annotations of an earlier conversion.
+    The annotations in `saved` replace the annotations that an earlier conversion has written.
     """
     converted = {**fields, "apiVersion": api_version, "spec": spec, "status": status}
     metadata = converted["metadata"] = dict(metadata_of(fields))
@@ -153,7 +155,7 @@ def _with(fields: Unstructured, api_version: str, spec: Any, status: Any, saved:
 
 
 def _cpu(utilization: int | None, values: str, **more: str) -> list[dict[str, Any]]:
-    """Return the CPU percentage of autoscaling/v1 as a list of metrics, which has one element or none."""
+    """Return the CPU percentage of autoscaling/v1 as a list with one metric; empty if there is no percentage."""
     if utilization is None:
         return []
     return [{"type": "Resource", "resource": {"name": "cpu", values: {**more, "averageUtilization": utilization}}}]
@@ -258,14 +260,14 @@ def _read(
 ) -> Any:
     """Return the value of an annotation in its autoscaling/v2 form, validated by its schema.
 
-    None if it is absent or malformed.
+    The result is None if the annotation is absent or malformed.
     """
     if name not in annotations:
         return None
     try:
         converted = convert(strict_json.decode(annotations[name].encode()))
         return [_shaped(each, definition) for each in converted] if is_list else _shaped(converted, definition)
-    # any of these errors means that the annotation is malformed
+    # Each of these errors means that the annotation is malformed.
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

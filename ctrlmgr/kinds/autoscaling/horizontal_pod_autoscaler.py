@@ -43,7 +43,7 @@ _NOTHING_TO_SCALE_BY = "must specify at least one Object or External metric to s
 
 
 class HorizontalPodAutoscalerStrategy(Strategy):
-    """autoscaling/v2 HorizontalPodAutoscaler."""
+    """The strategy of the kind autoscaling/v2 HorizontalPodAutoscaler."""
 
     revalidates = 0
 
@@ -63,7 +63,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate the spec.
 
-        If the old scale target reference had no API group, the new reference need not have one either.
+        If the old reference to the scale target had no API group, the new reference also needs no API group.
         """
         if ctx.subresource:
             return []
@@ -124,7 +124,10 @@ def _group_problem(reference: Mapping[str, Any], *, needed: bool) -> str:
 
 
 def _validate_group(reference: Mapping[str, Any], before: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
-    """Return an error if a target reference has no group, except for ReplicationControllers and old references."""
+    """Return an error if a target reference has no API group.
+
+    References to ReplicationControllers, and references whose old version also had no group, are allowed.
+    """
     needed = reference.get("kind") != "ReplicationController"
     problem = _group_problem(reference, needed=needed)
     if not problem or (before is not None and _group_problem(before, needed=True)):

@@ -22,22 +22,21 @@ from ctrlmgr.kinds.core.pod.defaults import default_template
 
 JOB = SPEC.child("jobTemplate", "spec")
 LONGEST_NAME = 52
-"""The maximum length of a CronJob's name; the names of its Jobs, which are 10 digits longer, must be valid DNS labels.
-"""
+"""The maximum length of a CronJob's name. The names of its Jobs are 10 digits longer, and must be valid DNS labels."""
 
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 _HISTORY = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
 
 
 class CronJobStrategy(TemplateStrategy):
-    """batch/v1 CronJob."""
+    """The strategy of the kind batch/v1 CronJob."""
 
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
         """Set the defaults of the pod template and of the CronJob itself.
 
-        The defaults of a Job are set only when the Job is created.
+        The defaults of the Job itself are set only when the Job is created.
         """
         spec = obj.setdefault("spec", {})
         job = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
@@ -82,7 +81,7 @@ class CronJobStrategy(TemplateStrategy):
 
 
 def _validate_schedule(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[FieldError]:
-    """Validate the schedule; a time zone in the schedule is allowed if the old schedule contained it."""
+    """Validate the schedule; if the old schedule contained a time zone, the new schedule may contain one."""
     schedule, path = spec.get("schedule") or "", SPEC.child("schedule")
     if not schedule:
         return [required(path)]
@@ -100,7 +99,10 @@ def _validate_schedule(spec: Mapping[str, Any], before: Mapping[str, Any] | None
 
 
 def _validate_job(template: Mapping[str, Any]) -> list[FieldError]:
-    """Validate a JobTemplateSpec, which must not have a selector, because each Job generates its own."""
+    """Validate a JobTemplateSpec.
+
+    The template must not have a selector, because each Job generates its own selector.
+    """
     job = template.get("spec") or {}
     errors = validate_job_spec(job, JOB)
     if (selector := job.get("selector")) is not None:

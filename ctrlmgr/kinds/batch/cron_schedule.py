@@ -1,10 +1,10 @@
 """Parses and validates the schedule of a CronJob, and validates the name of its time zone.
 
-Guarantees: schedules are accepted and interpreted as robfig/cron 3 and Go's `time` do in Kubernetes. Error messages are
-the same as those of robfig/cron 3 and Go.
+Guarantees: schedules are accepted and interpreted in the same way as by robfig/cron 3 and Go's `time` in Kubernetes.
+Error messages are the same as those of robfig/cron 3 and Go.
 
-Source: robfig/cron's `parser.go` (`ParseStandard`), Go's `strconv.Atoi`, `time.ParseDuration` and
-`time.LoadLocation`, and Kubernetes' `pkg/apis/batch/validation/validation.go`.
+Source: robfig/cron's `parser.go` (`ParseStandard`), Go's `strconv.Atoi`, `time.ParseDuration` and `time.LoadLocation`,
+and Kubernetes' `pkg/apis/batch/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctrlmgr.golang.go_text import quote
 
 _LARGEST = (1 << 63) - 1
 _FEW_DIGITS = 4
-"""The maximum number of digits of a number for which the fast parser is used."""
+"""If a number has more than this number of digits, the fast parser is not used."""
 _NAMED = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -56,7 +56,7 @@ _FIELDS = (
 
 
 class Fields(NamedTuple):
-    """A schedule of five fields, each a set of numbers stored as bits, in a time zone.
+    """A schedule with five fields, in a time zone; each field is a set of numbers, stored as bits.
 
     If the time zone is empty, times are in the time zone of the clock.
     """
@@ -68,7 +68,7 @@ class Fields(NamedTuple):
     weekday: int
     """The days of the week as bits; Sunday is bit 0."""
     any_day: bool
-    """Whether the field for the day of the month is a star."""
+    """Whether the field of the day of the month is a star."""
     any_weekday: bool
     zone: str = ""
 
@@ -83,7 +83,7 @@ Schedule: TypeAlias = Fields | Every
 
 
 class MalformedSchedule(ValueError):
-    """Raised for a malformed schedule; the message says what is wrong."""
+    """Raised for a malformed schedule; the message describes the problem."""
 
 
 def schedule_problem(schedule: str) -> str:
@@ -191,7 +191,10 @@ def _number(text: str) -> int:
 
 
 def _whole_seconds(schedule: str) -> int:
-    """Return the interval of `@every 1h30m` in seconds, rounded down, but at least one (robfig/cron's `Every`)."""
+    """Return the interval of a schedule such as `@every 1h30m` in whole seconds.
+
+    The interval is rounded down, but is at least one second (robfig/cron's `Every`).
+    """
     text = schedule.removeprefix(_EVERY)
     try:
         nanoseconds = parse_go_duration(text)
@@ -212,7 +215,10 @@ def time_zone_problems(name: str) -> list[str]:
 
 
 def location_problem(name: str) -> str:
-    """Return the error message for a time zone's name; without a time zone database, every name is accepted."""
+    """Return the error message for the name of a time zone.
+
+    If there is no time zone database, every name is accepted.
+    """
     if name in ("", "UTC", "Local") or _is_known(name) or not _is_known("Etc/UTC"):
         return ""
     return f"unknown time zone {name}"

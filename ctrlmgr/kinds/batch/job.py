@@ -45,7 +45,7 @@ _IMMUTABLE = {
     "managedBy": "",
     "successPolicy": "SuccessPolicy",
 }
-"""The immutable fields of a JobSpec; for a struct, with the name of its type in Go."""
+"""The immutable fields of a JobSpec. If a field is a struct, the name of its Go type is also given."""
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 _MANY, _MANY_AT_ONCE = 100_000, 10_000
 _TOO_MANY_TO_TRACK = (
@@ -55,7 +55,7 @@ _TOO_MANY_TO_TRACK = (
 
 
 def default_failure_policy(spec: dict[str, Any]) -> None:
-    """Set the default status of the pod conditions in a JobSpec's podFailurePolicy, which is True."""
+    """Set the default status of the pod conditions in a podFailurePolicy; the default status is True."""
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             fill(pattern, {"status": "True"})
@@ -69,7 +69,7 @@ def job_warnings(spec: Mapping[str, Any], path: Path) -> list[str]:
 
 
 class JobStrategy(TemplateStrategy):
-    """batch/v1 Job."""
+    """The strategy of the kind batch/v1 Job."""
 
     default_propagation = "Orphan"
     default_propagation_warnings = (
@@ -79,10 +79,10 @@ class JobStrategy(TemplateStrategy):
     fields = ("status.successful",)
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the pod template and the counts; a Job without labels gets the labels of its template.
+        """Set the defaults of the pod template and the counts.
 
-        Labels that are then added to the Job also appear in the template, because both refer to the same map in
-        Kubernetes.
+        A Job without labels gets the labels of its template. If labels are later added to the Job, they also appear in
+        the template, because both have the same map in Kubernetes.
         """
         super().default(obj)
         spec = obj["spec"]
@@ -102,22 +102,22 @@ class JobStrategy(TemplateStrategy):
             _generate_selector(obj)
 
     def canonicalize(self, obj: Unstructured) -> None:
-        """Copy the pod template's labels to a Job without labels.
+        """If a Job has no labels, copy the labels of its pod template to the Job.
 
-        In Kubernetes the labels are copied when a stored Job is read, because reading sets defaults again. Kubernetes
-        validates the form in which the Job is stored, with these labels.
+        Kubernetes copies the labels when it reads a stored Job, because reading sets defaults again. Kubernetes
+        validates the stored form of the Job, which has these labels.
         """
         _default_labels(obj)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec, that the selector matches the Job's pods, and that the pods can have valid names."""
+        """Validate the spec, and that the selector matches the Job's pods, and that the pods can have valid names."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
         return _validate_generated(obj, ctx.old) + _validate_spec(spec) + _validate_hostnames(obj, spec)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the whole spec and that immutable fields are unchanged, as Kubernetes does.
+        """Validate the whole spec, and that immutable fields are unchanged, as in Kubernetes.
 
         In a write to `/status`, validate the status instead.
         """
@@ -165,7 +165,7 @@ def _generate_selector(obj: Unstructured) -> None:
 def _validate_generated(obj: Unstructured, old: Unstructured | None) -> list[FieldError]:
     """Validate that the generated labels and selector are unchanged.
 
-    If there is an old Job, labels and selector are compared with those of the old Job.
+    If there is an old Job, its labels and its selector must be equal to the new ones.
     """
     metadata, spec = metadata_of(obj), obj.get("spec") or {}
     if spec.get("manualSelector") or spec.get("selector") is None:
@@ -212,7 +212,10 @@ def _validate_hostnames(obj: Unstructured, spec: Mapping[str, Any]) -> list[Fiel
 
 
 def _validate_completions(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
-    """Validate that completions are unchanged, or change together with the parallelism of an indexed Job (KEP-3715)."""
+    """Validate that completions are unchanged.
+
+    Completions of an indexed Job may change together with its parallelism (KEP-3715).
+    """
     completions, path = new.get("completions"), SPEC.child("completions")
     if new.get("completionMode") != INDEXED:
         return immutable(completions, old.get("completions"), path)
@@ -231,14 +234,17 @@ def _validate_template_update(template: Mapping[str, Any], old: Unstructured) ->
 
 
 def _immutable(type_: str, new: Any, old: Any, path: Path) -> list[FieldError]:
-    """Return an error if a JobSpec field has changed; the message shows a struct as Go prints it."""
+    """Return an error if a field of a JobSpec has changed; the message shows structs in Go's print format."""
     if new == old:
         return []
     return [invalid(path, shown(type_, new) if type_ and new is not None else new, IMMUTABLE)]
 
 
 def _may_be_rescheduled(job: Unstructured) -> bool:
-    """Return whether a Job is suspended without running pods, so that its template may be changed (KEP-2926, 5440)."""
+    """Return whether a Job is suspended and has no running pods.
+
+    In this case, its template may be changed (KEP-2926, KEP-5440).
+    """
     status = job.get("status") or {}
     if not (job.get("spec") or {}).get("suspend") or status.get("active"):
         return False

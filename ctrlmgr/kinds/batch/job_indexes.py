@@ -16,7 +16,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 def count_indexes(text: str, completions: int) -> int:
     """Return the number of indexes in `text`.
 
-    Raises `ValueError` unless the indexes increase and are below `completions`.
+    Raises `ValueError` if the indexes do not increase, or if an index is not below `completions`.
     """
     total, last = 0, None
     for interval in text.split(",") if text else ():
@@ -28,7 +28,7 @@ def count_indexes(text: str, completions: int) -> int:
 
 
 def common_index(completed: str, failed: str, completions: int) -> int | None:
-    """Return the first index that both lists contain; None if there is none.
+    """Return the first index that both lists contain; None if they have no common index.
 
     Malformed parts of the lists are skipped.
     """

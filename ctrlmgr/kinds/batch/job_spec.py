@@ -29,9 +29,13 @@ _COUNTS = (
     "maxFailedIndexes",
 )
 _MOST = 100_000
-"""The maximum of `parallelism` and of failed indexes; with a backoff limit per index, also of `completions`."""
+"""The maximum of `parallelism` and of the number of failed indexes. If the Job has a backoff limit per index, it is
+also the maximum of `completions`.
+"""
 _MOST_OF_MANY = 10_000
-"""The maximum of `parallelism` and of failed indexes for a Job with more completions than the limit above."""
+"""The maximum of `parallelism` and of the number of failed indexes for a Job whose `completions` exceed the limit
+above.
+"""
 _MOST_RULES = 20
 _MOST_EXIT_CODES = 255
 _LONGEST_MANAGER = 63
@@ -44,7 +48,7 @@ _NEEDS_INDEXES = "requires indexed completion mode"
 
 
 def validate_job_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate a JobSpec without its selector."""
+    """Validate a JobSpec, except its selector."""
     errors = nonnegative_fields(spec, _COUNTS, path)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         errors.append(required(path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
@@ -103,7 +107,7 @@ def _validate_policies(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def _shown_success(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a success policy as Go prints its struct, for error messages."""
+    """Return a success policy for error messages, in the format in which Go prints its struct."""
     rules = policy.get("rules")
     shown = [{f"{field[0].upper()}{field[1:]}": rule.get(field) for field in _SUCCESS_FIELDS} for rule in rules or ()]
     return {"Rules": shown if rules is not None else None}

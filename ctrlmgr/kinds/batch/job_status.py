@@ -1,6 +1,7 @@
 """Validates the status of a Job and its changes; a finished Job never becomes unfinished.
 
-Guarantees: a rule is not applied to unchanged fields, so a status that already violates the rule can still be updated.
+Guarantees: rules are applied only to changed fields. Therefore a status that already violates a rule can still be
+updated.
 
 Source: Kubernetes' `pkg/apis/batch/validation/validation.go`, `ValidateJobUpdateStatus`, and
 `pkg/registry/batch/job/strategy.go`, `getStatusValidationOptions`.
@@ -55,7 +56,7 @@ class _Change:
 
     @property
     def finishes(self) -> bool:
-        """Return whether the write changes the Job from finished to unfinished or back."""
+        """Return whether the write finishes the Job, or changes a finished Job back to an unfinished Job."""
         was = has_condition(self.old, "Complete") or has_condition(self.old, "Failed")
         return self.is_finished != was
 
@@ -104,7 +105,7 @@ def _times(change: _Change) -> list[FieldError]:
             errors.append(invalid(path, completed, detail))
         if completed is None and is_complete:
             errors.append(required(path, "completionTime is required for Complete jobs"))
-    # the timestamps can be compared as text, because both are in UTC and in whole seconds
+    # The timestamps can be compared as text, because both are in UTC and in whole seconds.
     ordered = started is None or completed is None or completed >= started
     if change.touches("startTime", "completionTime") and not ordered:
         errors.append(invalid(path, completed, "must be equal to or after `startTime`"))
@@ -112,7 +113,7 @@ def _times(change: _Change) -> list[FieldError]:
 
 
 def _finish(change: _Change) -> list[FieldError]:
-    """Validate that a finished Job has announced its result before, and has no active pods."""
+    """Validate that a finished Job announced its result in an earlier write, and has no active pods."""
     status = change.new
     errors: list[FieldError] = []
     for finish, criterion in (("Failed", _FAILURE), ("Complete", _SUCCESS)):
@@ -177,7 +178,7 @@ def _validate_list(field: str, indexes: str, completions: int | None) -> list[Fi
 
 
 def _success(change: _Change) -> list[FieldError]:
-    """Validate that a Job that has met its success criteria does not fail."""
+    """Validate that a Job does not fail after it has met its success criteria."""
     if not has_condition(change.new, _SUCCESS):
         if change.spec.get("successPolicy") is None or not has_condition(change.new, "Complete"):
             return []
@@ -207,7 +208,7 @@ def _decrease(change: _Change) -> list[FieldError]:
 
 
 def _reversal(change: _Change) -> list[FieldError]:
-    """Validate that start time, completion time and success are not removed from a Job's status."""
+    """Validate that an update does not remove the start time, the completion time or the success of a Job."""
     new, old = change.new, change.old
     errors: list[FieldError] = []
     completed = new.get("completionTime")

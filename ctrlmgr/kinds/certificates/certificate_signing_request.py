@@ -1,7 +1,7 @@
-"""The strategy of certificate signing requests; the server records the requesting user and drops any approval.
+"""The strategy of CertificateSigningRequests; the server sets the requesting user, and drops approvals by the client.
 
-Source: Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation`
-and, for the field selector, `pkg/apis/certificates/v1/conversion.go`.
+Source: Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation` and, for
+the field selector, `pkg/apis/certificates/v1/conversion.go`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.kinds.certificates.certificate_signing_status import keep_decisions
 from ctrlmgr.kinds.signers import validate_signer_name
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
-"""The signer name that old API versions gave to requests without one; v1 refuses this signer name."""
+"""The signer name of requests without a signer in old API versions; v1 refuses this signer name."""
 
 SHORTEST_DURATION = 600
 """The minimum duration of a certificate, in seconds."""
@@ -69,13 +69,13 @@ class _Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class CertificateSigningRequestStrategy(Strategy):
-    """certificates.k8s.io/v1 CertificateSigningRequest."""
+    """The strategy of the kind certificates.k8s.io/v1 CertificateSigningRequest."""
 
     name_check = staticmethod(name_formats.any_name)
     fields = ("spec.signerName",)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the requesting user, regardless of the content of the request object, and drop any approval."""
+        """Set the requesting user regardless of the request object's content, and drop any approval."""
         spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in _REQUESTER}
         extra = {key: list(values) for key, values in ctx.extra.items()}
         asks = {"username": ctx.user, "uid": ctx.uid, "groups": list(ctx.groups), "extra": extra}
@@ -85,7 +85,8 @@ class CertificateSigningRequestStrategy(Strategy):
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Keep the spec of the certificate signing request unchanged.
 
-        `/approval` may change only conditions, and `/status` may not change conditions that approve or deny.
+        Writes to `/approval` may change only conditions. Writes to `/status` may not change the conditions that approve
+        or deny the request.
         """
         new["spec"] = old["spec"]
         status, before = new.get("status") or {}, old.get("status") or {}

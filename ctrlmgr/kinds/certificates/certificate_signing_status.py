@@ -1,8 +1,8 @@
 """Validates the conditions and the certificate in the status of a certificate signing request.
 
-Guarantees: an approval or denial is final. Only writes to `/approval` approve or deny a certificate signing request,
-and never both. Only writes to `/status` set the certificate, and a set certificate never changes. In an update,
-violations in the stored status are allowed.
+Guarantees: an approval or denial is final. Only writes to `/approval` approve or deny a certificate signing request. A
+request is never both approved and denied. Only writes to `/status` set the certificate, and a set certificate never
+changes. If the stored status already violates a rule, an update may also violate the rule.
 
 Source: Kubernetes' `pkg/registry/certificates/certificates/strategy.go` and
 `pkg/apis/certificates/validation/validation.go`.
@@ -21,7 +21,7 @@ APPROVED = "Approved"
 DENIED = "Denied"
 _DECISIONS = (APPROVED, DENIED)
 _FINAL = (*_DECISIONS, "Failed")
-"""The types of conditions that must have the status True and cannot be removed."""
+"""The types of conditions whose status must be True and which cannot be removed."""
 
 _PATH = Path("status")
 _CONDITIONS = _PATH.child("conditions")
@@ -35,7 +35,7 @@ Status: TypeAlias = Mapping[str, Any]
 def keep_decisions(new: Sequence[Condition], old: Sequence[Condition]) -> list[Condition]:
     """Return the conditions that an update stores.
 
-    Approvals and denials are taken from the old conditions, unless the update added or removed some.
+    If the update neither adds nor removes approvals and denials, the old approvals and denials are kept.
     """
     kept = list(new)
     for type_ in _DECISIONS:
@@ -48,7 +48,7 @@ def keep_decisions(new: Sequence[Condition], old: Sequence[Condition]) -> list[C
 
 
 def stamp(new: Sequence[Condition], old: Sequence[Condition], now: str) -> list[Condition]:
-    """Return conditions with missing timestamps set; an unchanged condition keeps its transition time."""
+    """Return conditions in which missing timestamps are set; an unchanged condition keeps its transition time."""
     return [_stamped(each, old, now) for each in new]
 
 

@@ -14,7 +14,7 @@ _SPEC = Path("spec")
 
 
 class LeaseStrategy(Strategy):
-    """coordination.k8s.io/v1 Lease."""
+    """The strategy of the kind coordination.k8s.io/v1 Lease."""
 
     allow_create_on_update = True
     allow_unconditional_update = False

@@ -18,7 +18,7 @@ NOT_POSITIVE = "must be greater than zero"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _DATA_SOURCES = ("dataSource", "dataSourceRef")
 _VOLUME_MODES = ("Block", "Filesystem")
-# In this error, Kubernetes shows the path of the other field, whose Go type has no public fields
+# In this error, Kubernetes shows the path of the other field. The Go type of that path has no public fields.
 _PATH: dict[str, Any] = {}
 _CORE_GROUP = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
 
@@ -48,7 +48,7 @@ def validate_claim_spec(
 
 
 def claim_warnings(spec: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the warnings for a PersistentVolumeClaimSpec, which are about amounts with fractions of bytes."""
+    """Return the warnings for a PersistentVolumeClaimSpec: its amounts must not have fractions of bytes."""
     found: list[str] = []
     for field in ("requests", "limits"):
         size = ((spec.get("resources") or {}).get(field) or {}).get("storage") or "0"

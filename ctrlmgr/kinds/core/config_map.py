@@ -20,12 +20,12 @@ _WHOLE_OBJECT = Path("[]")  # how Go prints a path without a name
 
 
 class ConfigMapStrategy(Strategy):
-    """v1 ConfigMap."""
+    """The strategy of the kind v1 ConfigMap."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate that an immutable ConfigMap is unchanged.
 
-        Also validate the keys, that no key is in both `data` and `binaryData`, and the total size.
+        Also validate the keys and the total size, and that no key is in both `data` and `binaryData`.
         """
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         errors = [] if ctx.old is None else validate_immutability(obj, ctx.old, ("data", "binaryData"))

@@ -1,7 +1,7 @@
-"""The strategy of Events, which are stored as core/v1 and validated by the rules of the API version of the request.
+"""The strategies of Events, which are stored as core/v1 and validated by the rules of the request's API version.
 
 Guarantees: an Event that is written through `v1` must meet only the old rules. An Event that is written through
-`events.k8s.io/v1` must also meet strict rules; an update may change only its series.
+`events.k8s.io/v1` must also meet strict rules, and an update may change only its series.
 
 Source: Kubernetes `pkg/apis/core/validation/events.go`, `pkg/registry/core/event` and, for field selectors,
 `pkg/apis/{core,events}/v1/conversion.go`.
@@ -53,7 +53,7 @@ class _Event(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class EventStrategy(Strategy):
-    """v1 Event."""
+    """The strategy of the kind v1 Event."""
 
     allow_create_on_update = True
     revalidates = 0
@@ -64,7 +64,7 @@ class EventStrategy(Strategy):
     name_check = staticmethod(name_formats.path_segment_name)
     fields = (*_INVOLVED, "reason", "reportingComponent", "source", "type")
     controller_field = "reportingComponent"
-    """The name that the field for the reporting controller has in the API version of the request."""
+    """The name of the field for the reporting controller in the API version of the request."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate an Event by the rules of core/v1."""
@@ -99,7 +99,7 @@ class EventStrategy(Strategy):
 
 
 class StrictEventStrategy(EventStrategy):
-    """events.k8s.io/v1 Event."""
+    """The strategy of the kind events.k8s.io/v1 Event."""
 
     any_finalizer = False
     compares_metadata = True
@@ -124,7 +124,7 @@ class StrictEventStrategy(EventStrategy):
         return errors
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the fields of an Event under the names that they have in the API version of the request."""
+        """Return the fields of an Event for field selectors, with the field names of the API version of the request."""
         fields = {key.replace("involvedObject.", "regarding."): value for key, value in super().selectable(obj).items()}
         fields["reportingController"] = fields.pop("reportingComponent")
         return fields
@@ -166,8 +166,8 @@ _IMMUTABLE: Sequence[tuple[str, Callable[[Any], Any]]] = (
     ("reportingComponent", _shown_text),
     ("reportingInstance", _shown_text),
 )
-"""The fields of an Event that an update must not change under the strict rules, each with a function that formats its
-value.
+"""The fields of an Event that an update must not change under the strict rules. Each field has a function that formats
+its value.
 
 Field values in error messages are formatted as in Go. The order and the number of these fields equal those in
 Kubernetes' errors.

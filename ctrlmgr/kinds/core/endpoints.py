@@ -1,4 +1,4 @@
-"""The strategy of Endpoints: every subset must have addresses, to which clients can connect.
+"""The strategy of Endpoints: every subset must have addresses that clients can connect to.
 
 Source: Kubernetes `pkg/registry/core/endpoint`, `pkg/apis/core/validation`, `ValidateEndpoints`, and
 `pkg/apis/core/v1/defaults.go`, `SetDefaults_Endpoints`.
@@ -22,7 +22,7 @@ _CONTROLLER = "endpoint-controller"
 
 
 class EndpointsStrategy(Strategy):
-    """v1 Endpoints."""
+    """The strategy of the kind v1 Endpoints."""
 
     allow_create_on_update = True
 
@@ -36,7 +36,7 @@ class EndpointsStrategy(Strategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate the subsets of Endpoints if they have changed.
 
-        Unchanged subsets are not validated, so that old objects can still be updated after rules became stricter.
+        Unchanged subsets are not validated. Therefore old objects can still be updated after the rules became stricter.
         """
         subsets = obj.get("subsets") or []
         if ctx.old is not None and subsets == (ctx.old.get("subsets") or []):
@@ -47,7 +47,7 @@ class EndpointsStrategy(Strategy):
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn about IP addresses that are not in canonical form.
 
-        Writes by the Endpoints controller are not checked, because it writes only canonical addresses.
+        Writes by the endpoints controller are not checked, because this controller writes only canonical addresses.
         """
         if (obj["metadata"].get("labels") or {}).get(_MANAGED_BY) == _CONTROLLER:
             return []
@@ -55,7 +55,7 @@ class EndpointsStrategy(Strategy):
 
 
 def _addresses(obj: Unstructured) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Return the addresses that may need a warning, which are usually few."""
+    """Return the addresses that may need a warning; usually there are few."""
     for at, subset in enumerate(obj.get("subsets") or ()):
         yield from _addresses_of(subset, Path("subsets").at(at))
 

@@ -1,4 +1,4 @@
-"""The strategy of LimitRanges: derives defaults of containers from limits, and requires minimum ≤ default ≤ maximum.
+"""The strategy of LimitRanges: derives containers' defaults from limits, and requires minimum ≤ default ≤ maximum.
 
 Source: Kubernetes `pkg/registry/core/limitrange`, `pkg/apis/core/validation`, `ValidateLimitRange`, and
 `pkg/apis/core/v1/defaults.go`, `SetDefaults_LimitRangeItem`.
@@ -26,19 +26,19 @@ from ctrlmgr.kinds.common_rules import each_problem
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _DEFAULTS = ("default", "defaultRequest")
 _MOST_IN_MILLI = (2**63 - 1) // 1000
-"""The largest amount in units that can still be converted to thousandths without overflow (resource.MaxMilliValue)."""
+"""The largest amount in units that can be converted to thousandths without an overflow (resource.MaxMilliValue)."""
 
 
 class LimitRangeStrategy(Strategy):
-    """v1 LimitRange."""
+    """The strategy of the kind v1 LimitRange."""
 
     allow_create_on_update = True
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Default the limit of a container to its maximum, and the request to that limit.
+        """Set the default limit of a container to its maximum, and the default request to that limit.
 
-        If there is no such limit, default the request to the minimum.
+        If there is no limit, set the default request to the minimum.
         """
         for limit in (obj.get("spec") or {}).get("limits") or ():
             if limit.get("type") != "Container":
@@ -54,7 +54,7 @@ class LimitRangeStrategy(Strategy):
             metadata["name"] = str(UUID(int=ctx.random.getrandbits(128), version=4))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate every limit of a LimitRange, and that each type has at most one limit."""
+        """Validate every limit of a LimitRange, and validate that each type has at most one limit."""
         errors: list[FieldError] = []
         seen: set[str] = set()
         for at, limit in enumerate((obj.get("spec") or {}).get("limits") or ()):
@@ -137,7 +137,7 @@ class _Amounts:
         """Return the ratio of maximum to minimum if it exceeds `ratio` (in billionths).
 
         As in Kubernetes, maximum and minimum are converted to thousandths. If one of the amounts is too large for
-        thousandths, both are compared in units.
+        thousandths, both amounts are compared in units.
         """
         amounts = [ratio, parse(self.texts["min"]), parse(self.texts["max"])]
         unit = MILLI if all(-(-each // WHOLE) < _MOST_IN_MILLI for each in amounts) else WHOLE

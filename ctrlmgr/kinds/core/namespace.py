@@ -1,6 +1,6 @@
 """The strategy of Namespaces: a new namespace is active and labelled with its name.
 
-A deleted one is removed when it is empty. Source: Kubernetes `pkg/registry/core/namespace`,
+A deleted namespace is removed when it is empty. Source: Kubernetes `pkg/registry/core/namespace`,
 `pkg/apis/core/v1/defaults.go` and `pkg/apis/core/validation`.
 """
 
@@ -41,7 +41,7 @@ class _Namespace(msgspec.Struct, frozen=True, gc=False):
 
 
 class NamespaceStrategy(Strategy):
-    """v1 Namespace."""
+    """The strategy of the kind v1 Namespace."""
 
     returns_deleted = True
     name_check = staticmethod(name_formats.label_name)
@@ -106,7 +106,7 @@ class NamespaceStrategy(Strategy):
         return obj.view(_Namespace).spec.finalizers or ()
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the phase."""
+        """Return the phase of a namespace, for field selectors."""
         return {"status.phase": obj.view(_Namespace).status.phase}
 
 

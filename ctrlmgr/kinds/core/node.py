@@ -1,4 +1,4 @@
-"""The strategy of Nodes: a new node may have a status; its pod CIDRs and provider ID cannot change once they are set.
+"""The strategy of Nodes: a new node may have a status, and its pod CIDRs and provider ID never change once set.
 
 Source: Kubernetes `pkg/registry/core/node/strategy.go`, `pkg/apis/core/validation` and
 `pkg/apis/core/v1/{defaults,conversion}.go`.
@@ -43,13 +43,13 @@ class _Node(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeStrategy(Strategy):
-    """v1 Node."""
+    """The strategy of the kind v1 Node."""
 
     status_on_create = True
     fields = ("spec.unschedulable",)
 
     def default(self, obj: Unstructured) -> None:
-        """Make podCIDR and podCIDRs agree (podCIDR takes precedence), and default allocatable to the capacity."""
+        """Make podCIDR and podCIDRs agree, with precedence for podCIDR. The default of allocatable is the capacity."""
         spec = obj.get("spec") or {}
         first, every = spec.get("podCIDR"), spec.get("podCIDRs")
         if first and (not every or every[0] != first):
@@ -66,7 +66,7 @@ class NodeStrategy(Strategy):
         (obj.get("status") or {}).pop("config", None)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Drop the dynamic kubelet configuration if the old object has none."""
+        """Drop the dynamic kubelet configuration if the old node has no such configuration."""
         if "configSource" in (new.get("spec") or {}) and "configSource" not in (old.get("spec") or {}):
             new["spec"] = {key: value for key, value in new["spec"].items() if key != "configSource"}
 
@@ -81,9 +81,9 @@ class NodeStrategy(Strategy):
         return errors + _validate_pod_cidrs(spec.get("podCIDRs") or (), held)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that addresses are unique and that fields which are set do not change.
+        """Validate that addresses are unique, and that fields which are already set do not change.
 
-        Then run the checks of every write.
+        Then validate the fields that every write validates.
         """
         status = new.get("status") or {}
         errors = validate_node(new) + _validate_features(status.get("declaredFeatures") or ())
@@ -158,7 +158,7 @@ def _validate_pod_cidrs(cidrs: Sequence[str], held: Sequence[str]) -> list[Field
 
 
 def _validate_swap(swap: Mapping[str, Any]) -> list[FieldError]:
-    # this path is the one in Kubernetes' errors
+    # Kubernetes' errors contain the same path.
     capacity, path = swap.get("capacity"), Path("metadata.nodeSwapStatus.capacity")
     return [] if capacity is None or capacity > 0 else [invalid(path, capacity, NOT_POSITIVE)]
 

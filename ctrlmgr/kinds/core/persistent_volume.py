@@ -1,4 +1,4 @@
-"""The strategy of PersistentVolumes: existing storage that a claim may use.
+"""The strategy of PersistentVolumes, which describe existing storage that a claim may use.
 
 Source: Kubernetes `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
 `pkg/api/persistentvolume/util.go` and `pkg/registry/core/persistentvolume/strategy.go`.
@@ -27,7 +27,9 @@ from ctrlmgr.kinds.core.volume_sources import ONLY_ONE
 from ctrlmgr.kinds.spec_difference import difference, shown
 
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""The older annotation that names the storage class of a volume, as `spec.storageClassName` does."""
+"""The older annotation that contains the name of a volume's storage class; the field `spec.storageClassName` replaced
+it.
+"""
 
 CLASS_WARNING = (
     f'metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
@@ -62,11 +64,11 @@ _STABLE_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
 }
-"""The beta names of node labels, each with its stable name."""
+"""The beta names of node labels, and the stable name that replaced each of them."""
 
 
 class PersistentVolumeStrategy(Strategy):
-    """v1 PersistentVolume."""
+    """The strategy of the kind v1 PersistentVolume."""
 
     returns_deleted = True
     revalidates = 2
@@ -99,7 +101,7 @@ class PersistentVolumeStrategy(Strategy):
             status["lastPhaseTransitionTime"] = before["lastPhaseTransitionTime"]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec, and that mount options are used only with volume sources that support them."""
+        """Validate the spec, and validate that only volume sources which support mount options have mount options."""
         return [] if ctx.subresource else _validate_spec(obj) + _validate_mount_options(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
@@ -197,7 +199,7 @@ def _validate_same_affinity(new: Mapping[str, Any] | None, old: Mapping[str, Any
 
 
 def _requirements(new: Any, old: Any) -> Any:
-    """Return `new` with the keys of `old`, where `old` has a beta label and `new` has the stable name of that label."""
+    """Return `new`, in which a stable label name is replaced by the beta label if `old` has the beta label there."""
     if isinstance(new, dict) and isinstance(old, dict):
         renamed = {"key": old["key"]} if _STABLE_LABELS.get(old.get("key", "")) == new.get("key", "") else {}
         return {name: _requirements(value, old.get(name)) for name, value in new.items()} | renamed
@@ -207,7 +209,7 @@ def _requirements(new: Any, old: Any) -> Any:
 
 
 def validate_inline_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the spec of a volume that is inlined in a VolumeAttachment."""
+    """Validate the spec of a volume that is part of a VolumeAttachment (an inline volume)."""
     errors = [forbidden(path.child(each), _NOT_INLINE) for each in ("claimRef", "capacity") if _is_said(spec, each)]
     errors += [] if _is_said(spec, "csi") else [required(path.child("csi"), f"has to be specified {_INLINE}")]
     errors += [] if spec.get("accessModes") else [required(path.child("accessModes"))]
@@ -281,7 +283,7 @@ def _sources_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _allow_expansion_secret(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Remove the secret for expansions from `after`, because an update may add it."""
+    """Remove the secret for expansions from `after` before the comparison, because an update may add this secret."""
     field = "controllerExpandSecretRef"
     mine, theirs = before.get("csi"), after.get("csi")
     if mine is not None and theirs is not None and field not in mine:

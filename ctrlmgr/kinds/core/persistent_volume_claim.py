@@ -1,4 +1,4 @@
-"""The strategy of PersistentVolumeClaims: the requested storage, its class, and its data source.
+"""The strategy of PersistentVolumeClaims: validates the requested storage, its class, and its data source.
 
 Source: Kubernetes `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
 `pkg/api/persistentvolumeclaim/util.go` and `pkg/registry/core/persistentvolumeclaim/strategy.go`.
@@ -35,7 +35,7 @@ _RESIZES = (
 
 
 class PersistentVolumeClaimStrategy(Strategy):
-    """v1 PersistentVolumeClaim."""
+    """The strategy of the kind v1 PersistentVolumeClaim."""
 
     returns_deleted = True
 
@@ -61,7 +61,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         return validate_claim_spec(obj.get("spec") or {}, SPEC, None if ctx.old is None else ctx.old.get("spec") or {})
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that only mutable fields have changed, or, in a write to `/status`, validate the status."""
+        """Validate that only mutable fields have changed; in a write to `/status`, validate the status instead."""
         return _validate_status(new) if ctx.subresource else _validate_changes(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
@@ -75,8 +75,8 @@ class PersistentVolumeClaimStrategy(Strategy):
 def _prepare_sources(spec: dict[str, Any], before: Mapping[str, Any]) -> None:
     """Make dataSource and dataSourceRef agree.
 
-    A dataSource of a kind that is not allowed is dropped. If one of dataSource and dataSourceRef is missing, it is
-    copied from the other.
+    A dataSource of a kind that is not allowed is dropped. If one of the two fields is missing, the other field is
+    copied to it.
     """
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     is_new = before.get("dataSource") is None and before.get("dataSourceRef") is None
@@ -125,7 +125,7 @@ def _validate_class(
 ) -> list[FieldError]:
     """Validate that the storage class is unchanged or set for the first time.
 
-    Remove it from the comparison of specs.
+    Then remove the storage class from the specs, so that their comparison ignores it.
     """
     given = (metadata_of(new).get("annotations") or {}).get(STORAGE_CLASS)
     annotated = ((old.get("metadata") or {}).get("annotations") or {}).get(STORAGE_CLASS)
@@ -158,7 +158,7 @@ def _size(spec: Mapping[str, Any]) -> int:
 
 
 def _validate_attributes_class(spec: Mapping[str, Any], old: Unstructured) -> list[FieldError]:
-    """Validate that an update does not remove the volume attributes class."""
+    """Validate that an update does not remove the VolumeAttributesClass."""
     field = "volumeAttributesClassName"
     requested, was = spec.get(field), (old.get("spec") or {}).get(field)
     current = (old.get("status") or {}).get("currentVolumeAttributesClassName")

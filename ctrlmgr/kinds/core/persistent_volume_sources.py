@@ -1,4 +1,4 @@
-"""Validates the sources of PersistentVolumes, with the functions for the sources of pods' volumes.
+"""Validates the sources of PersistentVolumes, in part with the validation functions for the volumes of pods.
 
 In contrast to the sources of pods' volumes, the sources of PersistentVolumes may refer to other namespaces.
 
@@ -84,9 +84,10 @@ def _validate_full_reference(secret: Source, path: Path) -> list[FieldError]:
 
 
 def _iscsi(source: Source, path: Path) -> list[FieldError]:
-    """Validate a volume source of this type as in a pod's volume.
+    """Validate an iSCSI source like the source of a pod's volume, with two differences.
 
-    The prefix of names in errors is stricter, and the name of the secret is optional.
+    If there is a reference to a secret, it must have a name. The error about the initiator's name does not contain the
+    allowed prefixes.
     """
     unnamed = validate_reference(source, "secretRef", path)
     checked = SOURCES["iscsi"][2](source, path)
@@ -136,7 +137,6 @@ def _entry(field: str) -> tuple[str, str, Check]:
 
 
 PERSISTENT_SOURCES: dict[str, tuple[str, str, Check]] = {field: _entry(field) for field in _ORDER}
-"""The validation functions of volume sources by field, as in `SOURCES`.
-
-Each function is listed with the field's name in "more than one" errors and with its name in other errors.
+"""The validation functions of volume sources by field, as in `SOURCES`. Each entry contains a function, the field's
+name in "more than one" errors, and its name in other errors.
 """

@@ -14,7 +14,7 @@ from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 
 
 class PodTemplateStrategy(Strategy):
-    """v1 PodTemplate."""
+    """The strategy of the kind v1 PodTemplate."""
 
     has_generation = True
     returns_deleted = True

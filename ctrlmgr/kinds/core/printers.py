@@ -229,7 +229,7 @@ EVENT = Printer(
 
 
 def _new_event(event: Fields, ages: Ages) -> list[Any]:
-    """Return the table row of an events.k8s.io Event, some of whose fields have other names in the core group."""
+    """Return the table row of an events.k8s.io Event; some of its fields have other names in the core group."""
     names = {
         "firstTimestamp": "deprecatedFirstTimestamp",
         "lastTimestamp": "deprecatedLastTimestamp",
@@ -243,4 +243,4 @@ def _new_event(event: Fields, ages: Ages) -> list[Any]:
 
 
 NEW_EVENT = EVENT._replace(row=_new_event)
-"""For events.k8s.io."""
+"""The printer of Events of the group events.k8s.io."""

@@ -34,7 +34,7 @@ _SCOPES = {
     "BestEffort": frozenset(("pods",)),
     "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
 }
-"""The resources that a ResourceQuota with a scope can limit, by scope."""
+"""The resources that a ResourceQuota with a given scope can limit, keyed by the scope."""
 _OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 _WITHOUT_VALUES = frozenset(
     ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
@@ -46,7 +46,7 @@ _ONLY_EXISTS = (
 
 
 class ResourceQuotaStrategy(Strategy):
-    """v1 ResourceQuota."""
+    """The strategy of the kind v1 ResourceQuota."""
 
     returns_deleted = True
     revalidates = 0
@@ -62,11 +62,11 @@ class ResourceQuotaStrategy(Strategy):
         return errors + _validate_selector(spec, hard)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about a new ResourceQuota with requests that may exceed the limits."""
+        """Warn about a new ResourceQuota in which requests may exceed the limits."""
         return [] if old is not None else _limit_warnings((obj.get("spec") or {}).get("hard") or {})
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the scopes are unchanged, or, in a write to `/status`, validate the status."""
+        """Validate that the scopes are unchanged; in a write to `/status`, validate the status instead."""
         if ctx.subresource == "status":
             status = new.get("status") or {}
             errors = _validate_amounts(status.get("hard") or {}, _STATUS.child("hard"))
@@ -76,7 +76,7 @@ class ResourceQuotaStrategy(Strategy):
 
 
 def _limit_warnings(hard: Mapping[str, str]) -> list[str]:
-    """Warn about requests in a ResourceQuota that may exceed the limits."""
+    """Warn about requests in a ResourceQuota that may exceed its limits."""
     found: list[str] = []
     for name in ("cpu", "memory", "storage", "ephemeral-storage"):
         request, limit = f"requests.{name}", f"limits.{name}"
@@ -107,7 +107,7 @@ def _validate_scopes(scopes: Sequence[str], hard: Iterable[str], path: Path) -> 
 
 
 def _misfits(scope: str, hard: Iterable[str]) -> int:
-    """Count the resources that a scope cannot limit, up to the maximum number of errors in a response."""
+    """Count the resources that a scope cannot limit, but at most as many as a response may contain errors."""
     if scope not in _SCOPES:  # as in Kubernetes, an unknown scope accepts every resource
         return 0
     fitting = _SCOPES[scope]

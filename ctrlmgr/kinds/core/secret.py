@@ -1,4 +1,4 @@
-"""The strategy of Secrets: the keys that each type requires, and `stringData`, which clients write but never read.
+"""The strategy of Secrets: the required keys of each type, and `stringData`, which clients can write but not read.
 
 Source: Kubernetes `pkg/apis/core/validation`, `ValidateSecret` and `ValidateSecretUpdate`, `pkg/registry/core/secret`,
 and for `stringData` `pkg/apis/core/v1/conversion.go`.
@@ -47,7 +47,7 @@ class _Secret(msgspec.Struct, frozen=True, gc=False):
 
 
 class SecretStrategy(Strategy):
-    """v1 Secret."""
+    """The strategy of the kind v1 Secret."""
 
     fields = ("type",)
 
@@ -70,7 +70,7 @@ class SecretStrategy(Strategy):
         return errors + _validate_type(obj["type"], data, obj["metadata"].get("annotations") or {})
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about an invalid certificate or key with the message of Go's `tls.X509KeyPair`."""
+        """Warn about an invalid certificate or key; the warning is the error message of Go's `tls.X509KeyPair`."""
         if obj["type"] != _TLS_TYPE:
             return []
         data = obj.get("data") or {}
@@ -80,12 +80,12 @@ class SecretStrategy(Strategy):
         return []
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the type."""
+        """Return the type of a Secret, for field selectors."""
         return {"type": obj.view(_Secret).type}
 
 
 def _validate_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate that the type of a Secret is unchanged, and that an immutable Secret is unchanged."""
+    """Validate that the type of a Secret is unchanged, and that a Secret which is marked as immutable is unchanged."""
     return immutable(new["type"], old["type"], Path("type")) + validate_immutability(new, old, ("data",))
 
 
@@ -118,9 +118,9 @@ _GO_TYPES = {list: "array", str: "string", int: "number", float: "number", bool:
 def _json_problem(data: bytes) -> str:
     """Return the error of Go's `json.Unmarshal` if `data` is not a JSON object.
 
-    Empty if `data` is an object or null.
+    The result is empty if `data` is an object or null.
     """
-    # each byte becomes one character, as in Go's messages, because strings may contain any bytes
+    # Each byte becomes one character, because strings in Go's messages may contain any bytes.
     text = data.decode("latin-1")
     try:
         value: Any = loads(text)

@@ -1,4 +1,4 @@
-"""The strategy of ServiceAccounts, in which references to Secrets are stored with their names only.
+"""The strategy of ServiceAccounts; a stored reference to a Secret contains only the Secret's name.
 
 Source: Kubernetes `pkg/registry/core/serviceaccount/strategy.go`.
 """
@@ -12,7 +12,7 @@ _ENFORCE_MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 
 
 class ServiceAccountStrategy(Strategy):
-    """v1 ServiceAccount."""
+    """The strategy of the kind v1 ServiceAccount."""
 
     returns_deleted = True
 

@@ -1,4 +1,4 @@
-"""Validates the sources of volumes; most types of sources occur in both pods and PersistentVolumes.
+"""Validates the sources of volumes; most types of sources are valid in both pods and PersistentVolumes.
 
 Guarantees: a table contains one function for each type of volume source, in the order of Kubernetes' checks.
 
@@ -68,7 +68,7 @@ def validate_items(source: Source, path: Path) -> list[FieldError]:
 
 
 def needs(*fields: str) -> Check:
-    """Return a function that validates that some fields of a volume source are set."""
+    """Return a function that validates that the given fields of a volume source are set."""
 
     def check(source: Source, path: Path) -> list[FieldError]:
         return [required(path.child(field)) for field in fields if not source.get(field)]
@@ -276,6 +276,6 @@ SOURCES: dict[str, tuple[str, str, Check]] = {
     "scaleIO": ("scaleIO", "scaleIO", needs("gateway", "system", "volumeName")),
     "csi": ("csi", "csi", _csi),
 }
-"""Validation functions of volume sources by field, each with the field's names in "more than one" errors and in other
-errors.
+"""The validation functions of volume sources by field. Each entry contains the field's name in "more than one" errors,
+its name in other errors, and the function.
 """

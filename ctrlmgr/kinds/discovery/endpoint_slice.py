@@ -1,4 +1,4 @@
-"""The strategy of EndpointSlices: one address family, a limited size, and a generation that counts label changes.
+"""The strategy of EndpointSlices: limits their size, and increases their generation when their labels change.
 
 Source: Kubernetes `pkg/registry/discovery/endpointslice`, `pkg/apis/discovery/validation` and
 `pkg/apis/discovery/v1/defaults.go`.
@@ -38,12 +38,12 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 class EndpointSliceStrategy(Strategy):
-    """discovery.k8s.io/v1 EndpointSlice."""
+    """The strategy of the kind discovery.k8s.io/v1 EndpointSlice."""
 
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Default the name of a slice's ports to "", and their protocol to TCP."""
+        """Set the default name of a slice's ports, which is empty, and their default protocol, which is TCP."""
         for port in obj.get("ports") or ():
             if port.get("name") is None:
                 port["name"] = ""
@@ -56,7 +56,7 @@ class EndpointSliceStrategy(Strategy):
         _drop_topology(obj, frozenset())
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Increase the generation of a slice if it changes; a change of labels counts too.
+        """Increase the generation of a slice if the slice or its labels change.
 
         Also drop `deprecatedTopology` of changed endpoints.
         """
@@ -88,10 +88,10 @@ class EndpointSliceStrategy(Strategy):
         return immutable(new.get("addressType", ""), old.get("addressType", ""), Path("addressType"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about a new slice with domain names, and about addresses that are not in canonical form."""
+        """Warn about domain names in a new slice, and about addresses that are not in canonical form."""
         warnings = []
         if old is None and obj.get("addressType") == "FQDN":
-            # this path is the one in Kubernetes' warnings
+            # Kubernetes' warnings contain the same path.
             warnings.append("spec.addressType: FQDN endpoints are deprecated")
         if (obj["metadata"].get("labels") or {}).get(_MANAGED_BY) in _CONTROLLERS:
             return warnings
@@ -103,14 +103,15 @@ class EndpointSliceStrategy(Strategy):
 
 
 def _differs(new: Mapping[str, Any], old: Mapping[str, Any], field: str) -> bool:
-    """Return whether a field of the slice has changed; an absent list or map equals an empty one."""
+    """Return whether a field of the slice has changed; an absent list or map equals an empty list or map."""
     return bool((new.get(field) or None) != (old.get(field) or None))
 
 
 def _drop_topology(obj: Unstructured, known_nodes: frozenset[str]) -> None:
-    """Drop `deprecatedTopology`.
+    """Drop the field `deprecatedTopology` of endpoints.
 
-    Set `nodeName` of an endpoint whose node only `deprecatedTopology` names, if the old slice had that node.
+    If only `deprecatedTopology` contains the node of an endpoint, and the old slice had that node, set `nodeName` to
+    the node.
     """
     for endpoint in obj.get("endpoints") or ():
         topology = endpoint.pop("deprecatedTopology", None) or {}
@@ -131,9 +132,9 @@ AddressCheck = Callable[[str, int], list[FieldError]]
 
 
 def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list[FieldError]:
-    """Validate one of many endpoints of a slice.
+    """Validate one endpoint of a slice; a slice can have many endpoints.
 
-    Error paths are relative to the endpoint, and are created only for errors.
+    The error paths are relative to the endpoint, and are computed only if there are errors.
     """
     addresses = endpoint.get("addresses") or ()
     errors: list[FieldError] = []
@@ -157,7 +158,7 @@ def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list
 
 
 def _address_check(address_type: str) -> AddressCheck:
-    """Return the function that validates an endpoint's address, given its index."""
+    """Return the function that validates an address of an endpoint; the function also gets the address's index."""
     if address_type == "FQDN":
         return lambda address, at: _validate_domain(address, _ADDRESSES.at(at))
     if address_type not in _FAMILIES:  # the check of the address type reports this error

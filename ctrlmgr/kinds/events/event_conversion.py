@@ -1,4 +1,4 @@
-"""Converts Events between events.k8s.io and the core group, in which some fields have other names.
+"""Converts Events between events.k8s.io and the core group; some fields have other names in the core group.
 
 Guarantees: converting an Event and converting it back loses nothing. The converted Event is a new dict whose values are
 not copied.
@@ -21,7 +21,7 @@ _NAMES: Mapping[str, str] = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-"""The core group's names of those fields of an events.k8s.io/v1 Event that have another name there."""
+"""The fields of an events.k8s.io/v1 Event that have another name in the core group, with this name."""
 
 _NAMES_BACK = {there: here for here, there in _NAMES.items()}
 

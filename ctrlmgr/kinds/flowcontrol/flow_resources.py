@@ -1,4 +1,4 @@
-"""The resources of flow control, and the rule for priority levels that can receive requests."""
+"""The resources of flow control, and the rule that decides which priority levels can receive requests."""
 
 from __future__ import annotations
 

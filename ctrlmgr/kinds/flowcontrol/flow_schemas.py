@@ -22,13 +22,13 @@ _MOST_PRECEDENCE: Final = 10_000
 _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 _METHODS: Final = ("ByNamespace", "ByUser")
 _SUBJECTS: Final = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
-"""The field of a subject that describes it, by the subject's kind."""
+"""The field of a subject that describes the subject, keyed by the subject's kind."""
 
 _MEMBER: Final = "each member of this list must be '*' or a DNS-1123 label; "
 
 
 class FlowSchemaStrategy(Strategy):
-    """flowcontrol.apiserver.k8s.io/v1 FlowSchema."""
+    """The strategy of the kind flowcontrol.apiserver.k8s.io/v1 FlowSchema."""
 
     compares_metadata = False
     has_generation = True
@@ -131,7 +131,7 @@ def _validate_verbs(verbs: Sequence[str], path: Path) -> list[FieldError]:
 
 
 def _validate_all_of(rule: Mapping[str, Any], field: str, path: Path, one: str, others: str) -> list[FieldError]:
-    """Validate a list that must have at least one element; if it contains `*`, it must have no other elements."""
+    """Validate a list that must not be empty; if the list contains `*`, it must have no other elements."""
     found = rule.get(field) or ()
     if not found:
         return [required(path.child(field), f"resource rules must supply at least one {one}")]

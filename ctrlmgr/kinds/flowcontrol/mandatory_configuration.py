@@ -23,14 +23,17 @@ EVERYTHING: Final = {
 
 
 def groups(*names: str) -> list[dict[str, Any]]:
-    """Return FlowSchema subjects that are the groups with these names."""
+    """Return FlowSchema subjects for the groups with these names."""
     return [{"kind": "Group", "group": {"name": name}} for name in names]
 
 
 def schema(
     level: str, precedence: int, method: str, subjects: Sequence[Mapping[str, Any]], rules: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the spec of a FlowSchema with one rule; `method` is the distinguisher method, empty if there is none."""
+    """Return the spec of a FlowSchema with one rule.
+
+    The argument `method` is the distinguisher method; it is empty if there is no distinguisher method.
+    """
     return {
         "priorityLevelConfiguration": {"name": level},
         "matchingPrecedence": precedence,
@@ -52,14 +55,17 @@ PRIORITY_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
         "limited": {"nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"}},
     },
 }
-"""The specs of mandatory objects, without the fields that may be changed.
+"""The specs of the mandatory priority levels, without the fields that users may change.
 
-The specs do not contain the share of seats that an exempt priority level lends, because users may change that share.
+For example, users may change the share of seats that an exempt priority level lends.
 """
 
 
 def validate_fixed(type_: str, spec: Mapping[str, Any], fixed: Mapping[str, Any], what: str) -> list[FieldError]:
-    """Refuse a spec that differs from the mandatory spec; `type_` is its Go type, and `what` describes the object."""
+    """Refuse a spec that differs from the mandatory spec.
+
+    The argument `type_` is the Go type of the spec, and `what` describes the object.
+    """
     if spec == fixed:
         return []
     return [invalid(Path("spec"), shown(type_, spec), f"{what} must equal the fixed value")]

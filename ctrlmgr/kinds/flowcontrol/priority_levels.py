@@ -1,4 +1,4 @@
-"""The strategy of PriorityLevelConfigurations, which limit concurrent requests and may queue further ones.
+"""The strategy of PriorityLevelConfigurations, which limit concurrent requests and may queue other requests.
 
 Source: Kubernetes `pkg/apis/flowcontrol/v1/defaults.go` and `pkg/apis/flowcontrol/validation/validation.go`.
 """
@@ -21,13 +21,13 @@ _SHARES: Final = 30
 _QUEUING: Final = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
 _MOST_QUEUES: Final = 10_000_000
 _ZERO_SHARES: Final = "flowcontrol.k8s.io/preserve-zero-concurrency-shares"
-"""The annotation that marks shares as explicitly 0 in v1beta3, where 0 and an absent value are the same."""
+"""The annotation that means that the shares are set to 0. In v1beta3, the value 0 and an absent value are the same."""
 _HASH_BITS: Final = 60
 """The number of bits of a flow's hash that select the flow's queues."""
 
 
 class PriorityLevelStrategy(Strategy):
-    """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration."""
+    """The strategy of the kind flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration."""
 
     compares_metadata = False
     has_generation = True

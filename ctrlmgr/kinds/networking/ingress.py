@@ -26,12 +26,12 @@ _NOT_AN_IP = "must be a DNS name, not an IP address"
 
 
 class IngressStrategy(Strategy):
-    """networking.k8s.io/v1 Ingress."""
+    """The strategy of the kind networking.k8s.io/v1 Ingress."""
 
     has_generation = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec of an Ingress, and that a new Ingress has at most one class."""
+        """Validate the spec of an Ingress, and validate that a new Ingress has at most one class."""
         if ctx.subresource:
             return []
         spec = obj.get("spec") or {}
@@ -79,7 +79,7 @@ def _has_bad_wildcards(spec: Mapping[str, Any]) -> bool:
 
 
 def _validate_spec(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
-    """Validate the spec of an Ingress; invalid values are allowed if `before` contains them."""
+    """Validate the spec of an Ingress; if `before` contains invalid values, these values are allowed."""
     rules, backend = spec.get("rules") or (), spec.get("defaultBackend")
     errors: list[FieldError] = []
     if not rules and backend is None:

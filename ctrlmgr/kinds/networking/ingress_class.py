@@ -1,6 +1,6 @@
 """The strategy of IngressClasses: defaults and validation.
 
-Source: Kubernetes' `pkg/apis/networking/validation`, its `v1/defaults.go`, and
+Source: Kubernetes' `pkg/apis/networking/validation`, `pkg/apis/networking/v1/defaults.go`, and
 `pkg/registry/networking/ingressclass/strategy.go`.
 """
 
@@ -19,7 +19,7 @@ _CONTROLLER_LENGTH = 250
 
 
 class IngressClassStrategy(Strategy):
-    """networking.k8s.io/v1 IngressClass."""
+    """The strategy of the kind networking.k8s.io/v1 IngressClass."""
 
     has_generation = True
 
@@ -30,7 +30,7 @@ class IngressClassStrategy(Strategy):
             parameters["scope"] = "Cluster"
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the parameters and the controller of an IngressClass; the controller must not change."""
+        """Validate the parameters and the controller of an IngressClass; an update must not change the controller."""
         spec, before = obj.get("spec") or {}, (ctx.old or obj).get("spec") or {}
         controller, path = spec.get("controller", ""), Path("spec.controller")
         errors = immutable(controller, before.get("controller", ""), path)

@@ -1,4 +1,4 @@
-"""The strategy of IPAddresses, each of which is the claim on an IP address (networking.k8s.io/v1, KEP-1880).
+"""The strategy of IPAddresses; an IPAddress is the claim on an IP address (networking.k8s.io/v1, KEP-1880).
 
 Guarantees: the name of an IPAddress is the address in canonical form, so there is at most one claim on each address.
 The owner of a claim cannot change.
@@ -29,7 +29,7 @@ def address_name(name: str, is_prefix: bool = False) -> list[str]:
 def validate_parent(parent: ParentReference) -> list[FieldError]:
     """Validate the reference to the owner of an IPAddress.
 
-    Its group may be empty, because a Service's group is empty.
+    The group of the owner may be empty, because Services belong to the core group, whose name is empty.
     """
     errors: list[FieldError] = []
     if parent.group:
@@ -68,5 +68,5 @@ def _parent(obj: Unstructured) -> ParentReference | None:
 
 
 def _as_go(parent: ParentReference) -> dict[str, str]:
-    """Format a reference as Go prints the struct, with the Go name and the value of every field."""
+    """Format a reference in Go's print format, with the Go name and the value of every field."""
     return {field.capitalize(): getattr(parent, field) for field in ParentReference.__struct_fields__}

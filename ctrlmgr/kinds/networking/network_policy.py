@@ -31,13 +31,13 @@ _DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 
 
 class NetworkPolicyStrategy(Strategy):
-    """networking.k8s.io/v1 NetworkPolicy."""
+    """The strategy of the kind networking.k8s.io/v1 NetworkPolicy."""
 
     has_generation = True
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the protocols and of the policy types of a NetworkPolicy."""
+        """Set the default protocols and the default policy types of a NetworkPolicy."""
         spec = obj.setdefault("spec", {})
         for direction, _ in _DIRECTIONS:
             for rule in spec.get(direction) or ():
@@ -48,7 +48,7 @@ class NetworkPolicyStrategy(Strategy):
             spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec of a NetworkPolicy; invalid networks are allowed if the old spec contained them."""
+        """Validate the spec of a NetworkPolicy. Invalid networks are allowed if the old spec contained them."""
         spec = obj.get("spec") or {}
         existing = {network for _, block in _blocks(ctx.old or {}) for _, network in _networks(block, Path())}
         before = ((ctx.old or {}).get("spec") or {}).get("podSelector")
@@ -102,7 +102,7 @@ def _validate_port(port: Mapping[str, Any], path: Path) -> list[FieldError]:
     elif number is not None:
         errors += [invalid(path.child("port"), number, each) for each in name_formats.port_number(number)]
         if end is not None and end < number:
-            # as in Kubernetes, the error shows only the port
+            # As in Kubernetes, the error shows only the port.
             errors.append(invalid(path.child("endPort"), number, "must be greater than or equal to `port`"))
         problems = name_formats.port_number(end) if end is not None else []
         errors += [invalid(path.child("endPort"), end, each) for each in problems]
@@ -144,7 +144,7 @@ def _validate_block(block: Mapping[str, Any], existing: Collection[str], path: P
 
 
 def _is_canonical_part(text: str, network: Network) -> bool:
-    """Return whether a string is a CIDR in canonical form that lies in a network."""
+    """Return whether a string is a CIDR in canonical form that is contained in a network."""
     part = canonical_network(text)
     if part is None:
         return False

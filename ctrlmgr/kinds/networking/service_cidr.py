@@ -1,7 +1,7 @@
 """The strategy of ServiceCIDRs, the ranges from which Services get their addresses (networking.k8s.io/v1, KEP-1880).
 
 Guarantees: a ServiceCIDR has one range, or one range of each IP family. An update of a ServiceCIDR can add a second
-range, and change nothing else.
+range, but cannot change other fields of the spec.
 
 Source: Kubernetes `pkg/apis/networking/validation` and `pkg/registry/networking/servicecidr`.
 """
@@ -20,7 +20,7 @@ _ONE_OF_EACH = "may specify no more than one IP for each IP family, i.e 192.168.
 
 
 class ServiceCIDRStrategy(Strategy):
-    """The strategy of ServiceCIDRs, which knows the ranges from which addresses are allocated."""
+    """The strategy of ServiceCIDRs; an instance contains the ranges from which addresses are allocated."""
 
     revalidates = 0
     status_keeps = METADATA
@@ -30,7 +30,7 @@ class ServiceCIDRStrategy(Strategy):
         return _validate(_cidrs(obj)) if ctx.old is None else []
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that a ServiceCIDR's ranges are unchanged, or that one was added (`ValidateServiceCIDRUpdate`)."""
+        """Validate that a ServiceCIDR's ranges are unchanged, or only one is added (`ValidateServiceCIDRUpdate`)."""
         if ctx.subresource:
             return []
         before, after = _cidrs(old), _cidrs(new)

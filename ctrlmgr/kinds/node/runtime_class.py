@@ -1,4 +1,4 @@
-"""The strategy of RuntimeClasses: an immutable handler, the overhead of pods, and the nodes that support it.
+"""The strategy of RuntimeClasses, which have an immutable handler, an overhead of pods, and a selector of nodes.
 
 Source: Kubernetes `pkg/apis/node/validation/validation.go` and `pkg/registry/node/runtimeclass/strategy.go`.
 """
@@ -21,7 +21,7 @@ from ctrlmgr.kinds.spec_difference import shown
 
 
 class RuntimeClassStrategy(Strategy):
-    """node.k8s.io/v1 RuntimeClass."""
+    """The strategy of the kind node.k8s.io/v1 RuntimeClass."""
 
     allow_create_on_update = True
     allow_unconditional_update = False

@@ -24,7 +24,7 @@ _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPo
 
 
 class PodDisruptionBudgetStrategy(Strategy):
-    """policy/v1 PodDisruptionBudget."""
+    """The strategy of the kind policy/v1 PodDisruptionBudget."""
 
     allow_unconditional_update = False
     has_generation = True
@@ -63,7 +63,7 @@ class PodDisruptionBudgetStrategy(Strategy):
 
 
 def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Format the spec of a PodDisruptionBudget as Go prints its struct, for error messages."""
+    """Format the spec of a PodDisruptionBudget for error messages, in the format in which Go prints its struct."""
     return {
         "MinAvailable": spec.get("minAvailable"),
         "Selector": shown_selector(spec.get("selector")),

@@ -1,4 +1,4 @@
-"""The strategies of roles and role bindings; admission checks that the writing user has the granted rights.
+"""The strategies of roles and role bindings; admission checks that the writing user has the rights that they grant.
 
 Source: Kubernetes `pkg/apis/rbac/v1/defaults.go`, `pkg/apis/rbac/validation/validation.go` and
 `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/strategy.go`.
@@ -26,7 +26,7 @@ _KINDS = ("ServiceAccount", "User", "Group")
 
 
 class GrantStrategy(Strategy):
-    """The strategy of a kind of rbac.authorization.k8s.io/v1.
+    """The common part of the strategies of the kinds in rbac.authorization.k8s.io/v1.
 
     Names may contain any character that a URL path may contain.
     """
@@ -35,12 +35,12 @@ class GrantStrategy(Strategy):
     name_check = staticmethod(name_formats.path_segment_name)
 
     def __init__(self, *, namespaced: bool) -> None:
-        """Create the strategy; `namespaced` says whether objects of the kind are in namespaces."""
+        """Create the strategy; if `namespaced` is set, objects of the kind are in namespaces."""
         self.namespaced = namespaced
 
 
 class RoleStrategy(GrantStrategy):
-    """Role and ClusterRole."""
+    """The strategy of Roles and ClusterRoles."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate the rules of a role, and the selectors of an aggregated role."""
@@ -80,7 +80,7 @@ def _selectors(role: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def _selector_errors(selector: Mapping[str, Any], path: Path = ROOT, *, lenient: bool = False) -> list[FieldError]:
     """Validate a selector.
 
-    If the stored role has invalid values already (`lenient`), all invalid values are reported as one error.
+    If the stored role already has invalid values (`lenient`), all invalid values are reported as one error.
     """
     errors = validate_label_selector(selector, path, invalid_values_allowed=lenient)
     if tentatively(lambda: validate_label_selector(selector, path)):
@@ -89,10 +89,10 @@ def _selector_errors(selector: Mapping[str, Any], path: Path = ROOT, *, lenient:
 
 
 class RoleBindingStrategy(GrantStrategy):
-    """RoleBinding and ClusterRoleBinding."""
+    """The strategy of RoleBindings and ClusterRoleBindings."""
 
     def default(self, obj: Unstructured) -> None:
-        """Set the default API group of the role reference, and of subjects that are users, in a role binding."""
+        """Set the default API groups in a role binding: of the role reference, and of subjects that are users."""
         fill(obj.setdefault("roleRef", {}), {"apiGroup": GROUP})
         for subject in obj.get("subjects") or ():
             if subject.get("kind") in ("User", "Group"):

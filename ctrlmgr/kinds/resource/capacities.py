@@ -1,6 +1,7 @@
 """Validates the capacities of devices, and the portions of a capacity that several claims may request (KEP-5075).
 
-Amounts are quantities; sums and remainders are computed with integers, rounded as Go's `Quantity.Value` does.
+Amounts are quantities. Sums and remainders are computed with integers, which are rounded in the same way as by Go's
+`Quantity.Value`.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
@@ -96,7 +97,10 @@ def _validate_most(most: str, least: str, default: str, whole: str, path: Path) 
 
 
 def _validate_step(value: str, least: str, step: str, path: Path) -> list[FieldError]:
-    """Validate that a value is `least` plus a multiple of `step`; refuse a `step` of 0, at which Kubernetes panics."""
+    """Validate that a value is `least` plus a multiple of `step`.
+
+    A `step` of 0 is refused; Kubernetes panics in this case.
+    """
     size = _number(step)
     if size and not (_number(value) - _number(least)) % size:
         return []

@@ -1,4 +1,4 @@
-"""Validates the status of a ResourceClaim: its devices, its users, and the drivers' reports about the devices.
+"""Validates the status of a ResourceClaim: the allocated devices, the users, and the drivers' reports about devices.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/resourceclaim/strategy.go`.
 """
@@ -49,7 +49,7 @@ _UUID = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 
 
 class DeviceID(msgspec.Struct, frozen=True, rename="pascal"):
-    """Identifies the part of a device that is allocated to a claim, as error messages show it."""
+    """The identity of a device that is allocated to a claim, or of a part of a device, in the form that errors show."""
 
     driver: str
     pool: str
@@ -69,7 +69,10 @@ def results_of(claim: Unstructured) -> Sequence[Fields]:
 
 
 def drop_deallocated(new: Unstructured, old: Unstructured) -> None:
-    """Drop from the status, in place, the drivers' reports about devices that are no longer allocated to the claim."""
+    """Drop the reports of drivers about devices that are no longer allocated to the claim.
+
+    The status is changed in place.
+    """
     status, was = new.get("status") or {}, (old.get("status") or {}).get("devices")
     if not status.get("devices") or not (is_on("DRAResourceClaimDeviceStatus") or was):
         return
@@ -102,7 +105,7 @@ def _validate_consumer(consumer: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_reservation(claim: Unstructured, status: Fields, before: Fields) -> list[FieldError]:
-    """Validate that only an allocated ResourceClaim has users, and that a claim in deletion gets no new users."""
+    """Validate that only allocated ResourceClaims have users, and that claims in deletion get no new users."""
     consumers = status.get("reservedFor") or ()
     if consumers and status.get("allocation") is None:
         return [forbidden(_RESERVED, "may not be specified when `allocated` is not set")]
@@ -116,7 +119,7 @@ def _validate_reservation(claim: Unstructured, status: Fields, before: Fields) -
 
 
 def _validate_allocation(claim: Unstructured, allocation: Fields | None, before: Fields | None) -> list[FieldError]:
-    """Validate the allocation of a ResourceClaim, which must not change until the whole allocation is removed."""
+    """Validate the allocation of a ResourceClaim; it cannot be changed, but only be removed as a whole."""
     path = _STATUS.child("allocation")
     if allocation is None:
         return []
@@ -168,7 +171,7 @@ def _validate_share(share: str, path: Path) -> list[FieldError]:
 
 
 def _uuid_problem(text: str) -> str:
-    """Return the error that Go's `uuid.Validate` returns for the string."""
+    """Return the error that Go's `uuid.Validate` would return for the string."""
     size = name_formats.length(text)
     if size == 45:
         if text[:9].lower() != "urn:uuid:":

@@ -13,7 +13,7 @@ EXACT_COUNT = "ExactCount"
 
 
 def default_claim_spec(spec: Mapping[str, Any]) -> None:
-    """Default the count in device requests to 1, in place."""
+    """Set the default count in device requests, which is 1, in place."""
     for request in _requests(spec):
         if not request.get("allocationMode"):
             request["allocationMode"] = EXACT_COUNT
@@ -29,7 +29,7 @@ def _requests(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def default_slice_spec(spec: Mapping[str, Any]) -> None:
-    """Default the multipliers with which devices use node resources to 1, in place."""
+    """Set the default multipliers with which devices use node resources, which are 1, in place."""
     for device in spec.get("devices") or ():
         for mapping in (device.get("nodeAllocatableResourceMappings") or {}).values():
             if mapping.get("allocationMultiplier") is None:
@@ -37,7 +37,7 @@ def default_slice_spec(spec: Mapping[str, Any]) -> None:
 
 
 def stamp_taints(spec: Mapping[str, Any], now: str) -> None:
-    """Set the timestamp of taints without a timestamp to the current time (RFC 3339), in place."""
+    """Set the timestamps of taints that have no timestamp to the current time (RFC 3339), in place."""
     for device in spec.get("devices") or ():
         for taint in device.get("taints") or ():
             if taint.get("timeAdded") is None:

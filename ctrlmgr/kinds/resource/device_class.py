@@ -22,7 +22,7 @@ def _class_name(name: str, is_prefix: bool = False) -> list[str]:
 
 
 class DeviceClassStrategy(Strategy):
-    """resource.k8s.io/v1 DeviceClass."""
+    """The strategy of the kind resource.k8s.io/v1 DeviceClass."""
 
     returns_deleted = True
     has_generation = True

@@ -1,4 +1,4 @@
-"""Validates the specs of ResourceClaims: requests for devices, constraints between requests, and driver configurations.
+"""Validates the specs of ResourceClaims: device requests, constraints between requests, and driver configurations.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
@@ -34,7 +34,7 @@ _UNKNOWN_REQUEST = (
 _ONE_ATTRIBUTE = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
 
 Requests = Mapping[str, frozenset[str]]
-"""The names of the requests of a ResourceClaim, each with the names of its alternatives."""
+"""The names of the requests of a ResourceClaim, each with the names of the request's alternatives."""
 
 
 def name_of(fields: Fields) -> str:

@@ -1,4 +1,4 @@
-"""The strategy of DeviceTaintRules, with which administrators taint the devices that a selector matches.
+"""The strategy of DeviceTaintRules; with such a rule, an administrator taints the devices that a selector matches.
 
 Kubernetes serves the kind only if one of its versions is enabled and the feature gate DRADeviceTaintRules is on.
 
@@ -36,7 +36,10 @@ class DeviceTaintRuleStrategy(Strategy):
         _stamp(_taint_of(obj), ctx.now)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Set the time of a taint without time, and of a taint whose effect changes but whose time does not."""
+        """Set the time of a taint that has none.
+
+        If an update changes the effect of a taint but not its time, the time is also set.
+        """
         if ctx.subresource:
             return
         taint, before = _taint_of(new), _taint_of(old)
@@ -45,7 +48,7 @@ class DeviceTaintRuleStrategy(Strategy):
             taint["timeAdded"] = ctx.now
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the selector and the taint; an effect that does not change is valid."""
+        """Validate the selector and the taint; if the effect of the taint is unchanged, the effect is allowed."""
         if ctx.subresource:
             return []
         taint = _taint_of(obj)

@@ -1,4 +1,4 @@
-"""Validates a device in a ResourceSlice: its attributes, its capacities, the counters that it consumes, and its nodes.
+"""Validates a device in a ResourceSlice: its attributes, its capacities, its counters, and its nodes.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
@@ -57,7 +57,7 @@ _is_version = re.compile(
 
 
 def validate_device(device: Fields, before: Fields | None, path: Path, *, is_each_placed: bool) -> list[FieldError]:
-    """Validate a device; `before` is the old device, None if the device is new.
+    """Validate a device; `before` is the old device, or None if the device is new.
 
     If `is_each_placed` is set, each device of the slice specifies its own nodes.
     """
@@ -140,9 +140,9 @@ def validate_counters(owner: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list[FieldError]:
-    """Validate that a device specifies its nodes in exactly one way, if it must specify them.
+    """Validate that a device specifies its nodes in exactly one way, if devices of the slice must specify their nodes.
 
-    If a device need not specify nodes, its slice specifies them.
+    Otherwise the slice specifies the nodes of all devices.
     """
     if not is_each_placed:
         is_placed = any(device.get(field) is not None for field in _PLACES)
@@ -158,7 +158,7 @@ def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list
 
 
 def node_name(owner: Fields, path: Path, detail: str) -> list[FieldError]:
-    """Validate the name of a node, if it exists; `detail` is the error message for an empty name."""
+    """Validate the name of a node if it is set; `detail` is the error message for an empty name."""
     name, below = owner.get("nodeName"), path.child("nodeName")
     if name is None:
         return []
@@ -166,18 +166,18 @@ def node_name(owner: Fields, path: Path, detail: str) -> list[FieldError]:
 
 
 def only_true(owner: Fields, fields: Iterable[str], path: Path) -> list[FieldError]:
-    """Validate fields of a device that must be either true or absent."""
+    """Validate the fields of a device that must be either true or absent."""
     detail = "must be either unset or set to true"
     return [invalid(path.child(each), False, detail) for each in fields if owner.get(each) is False]
 
 
 def ways_of(owner: Fields, fields: Iterable[str]) -> Sequence[str]:
-    """Return the names of the fields that specify nodes, of these fields."""
+    """Return the names of those fields in the given list that are set and specify nodes."""
     return [each for each in fields if owner.get(each) or (each == "nodeSelector" and owner.get(each) is not None)]
 
 
 def as_set(fields: Iterable[str]) -> str:
-    """Format the names of fields as error messages show them, for example `a` and `b` in braces."""
+    """Format the names of fields in the form that error messages show, for example {a, b}."""
     return f"{{{', '.join(f'`{each}`' for each in fields)}}}"
 
 

@@ -27,13 +27,13 @@ _NO_ADMIN = f"admin access to devices requires the `{_ADMIN_LABEL}: true` label 
 
 
 class ResourceClaimStrategy(Strategy):
-    """resource.k8s.io/v1 ResourceClaim."""
+    """The strategy of the kind resource.k8s.io/v1 ResourceClaim."""
 
     returns_deleted = True
     status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
-        """Default the count in device requests to 1."""
+        """Set the default count in device requests, which is 1."""
         default_claim_spec(obj.get("spec") or {})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
@@ -49,7 +49,10 @@ class ResourceClaimStrategy(Strategy):
         return _validate_admin_access(ctx, obj, spec) + validate_claim_spec(spec, _SPEC)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the spec of a ResourceClaim is unchanged, or, in a write to `/status`, validate the status."""
+        """Validate that the spec of a ResourceClaim is unchanged.
+
+        In a write to `/status`, validate the status instead.
+        """
         if not ctx.subresource:
             return _same_spec("ResourceClaimSpec", ctx, new, old)
         errors = _validate_admin_results(ctx, new, old)
@@ -57,12 +60,12 @@ class ResourceClaimStrategy(Strategy):
 
 
 class ResourceClaimTemplateStrategy(Strategy):
-    """resource.k8s.io/v1 ResourceClaimTemplate."""
+    """The strategy of the kind resource.k8s.io/v1 ResourceClaimTemplate."""
 
     returns_deleted = True
 
     def default(self, obj: Unstructured) -> None:
-        """Default the count in device requests to 1."""
+        """Set the default count in device requests, which is 1."""
         default_claim_spec((obj.get("spec") or {}).get("spec") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
@@ -87,7 +90,7 @@ def _same_spec(type_: str, ctx: Context, new: Unstructured, old: Unstructured) -
 
 
 def _validate_admin_access(ctx: Context, obj: Unstructured, spec: Fields) -> list[FieldError]:
-    """Validate that claims request admin access to devices only in namespaces for administrators (KEP-5018)."""
+    """Validate that only claims in namespaces for administrators request admin access to devices (KEP-5018)."""
     requests = (spec.get("devices") or {}).get("requests") or ()
     for at, request in enumerate(requests):
         if (request.get("exactly") or {}).get("adminAccess"):
@@ -96,7 +99,10 @@ def _validate_admin_access(ctx: Context, obj: Unstructured, spec: Fields) -> lis
 
 
 def _validate_admin_results(ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate that claims get admin access only in namespaces for administrators, unless they had it already."""
+    """Validate that claims get admin access only in namespaces for administrators.
+
+    Claims that already had it are allowed.
+    """
     if any(each.get("adminAccess") for each in results_of(old)):
         return []
     for at, result in enumerate(results_of(new)):

@@ -1,4 +1,4 @@
-"""The strategy of ResourceSlices, which list a driver's devices, with their nodes and the counters that devices share.
+"""The strategy of ResourceSlices, which list a driver's devices, their nodes, and the counters that devices share.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/resourceslice/strategy.go`.
 """
@@ -49,7 +49,7 @@ class _ResourceSlice(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResourceSliceStrategy(Strategy):
-    """The strategy of ResourceSlices; field selectors can select the slices of a node."""
+    """The strategy of ResourceSlices; clients can use field selectors to select the slices of a node."""
 
     returns_deleted = True
     has_generation = True
@@ -57,7 +57,7 @@ class ResourceSliceStrategy(Strategy):
     fields = ("spec.nodeName", "spec.driver")
 
     def default(self, obj: Unstructured) -> None:
-        """Default the multipliers with which devices use node resources to 1."""
+        """Set the default multipliers with which devices use node resources, which are 1."""
         default_slice_spec(obj.get("spec") or {})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
@@ -131,7 +131,7 @@ def _validate_place(spec: Fields) -> list[FieldError]:
 
 
 def _validate_contents(ctx: Context, spec: Fields, before: Fields) -> list[FieldError]:
-    """Validate the devices of the ResourceSlice, or the counters that it shares with other slices."""
+    """Validate the devices of the ResourceSlice, or the counters that the ResourceSlice shares with other slices."""
     devices, counters = spec.get("devices") or (), spec.get("sharedCounters") or ()
     errors: list[FieldError] = []
     if _are_set(ctx, spec, ("sharedCounters", "devices")):
@@ -151,7 +151,7 @@ def _validate_contents(ctx: Context, spec: Fields, before: Fields) -> list[Field
 
 
 def _are_set(ctx: Context, spec: Fields, fields: tuple[str, ...]) -> bool:
-    """Return whether the request contained all of these fields; an empty list counts as contained."""
+    """Return whether the request contained all of these fields; a field with an empty list also counts."""
     sent = ctx.sent_at("spec") if any(spec.get(each) for each in fields) else None
     return all(spec.get(each) or at(sent, each) is not None for each in fields)
 

@@ -1,6 +1,6 @@
 """Validates the selectors of devices, which are CEL expressions about one device.
 
-The cost of a device selector is limited, because it is evaluated for every device.
+The cost of a device selector is limited, because the selector is evaluated for every device.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` (`validateCELSelector`) and
 `k8s.io/dynamic-resource-allocation/cel/compile.go`.
@@ -57,7 +57,7 @@ _SIZES: Final[Mapping[Place, int]] = {
         )
     },
 }
-"""The maximum size of each value of a device, by the path of the value."""
+"""The maximum size of each value in a device, keyed by the path of the value."""
 
 
 def validate_selectors(selectors: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
@@ -82,7 +82,7 @@ def _validate_expression(source: str, path: Path) -> list[FieldError]:
 
 
 def _judge(source: str, has_portions: bool, has_lists: bool) -> tuple[str, int]:
-    """Return the error of a CEL expression, and the expression's maximum cost."""
+    """Return the error of a CEL expression, which is empty if it is valid, and the maximum cost of its evaluation."""
     try:
         expression = compile_selector(source, has_portions, has_lists)
     except CompileError as error:
@@ -98,7 +98,7 @@ _judged = lru_cache(maxsize=512)(_judge)
 def compile_selector(source: str, has_portions: bool, has_lists: bool) -> Expression:
     """Compile a CEL expression about a device; raises `CompileError` if the expression is invalid.
 
-    The docstring of `_environment` describes the other arguments.
+    The function `_environment` documents the other arguments.
     """
     return _environment(has_portions, has_lists).compile(source)
 
@@ -107,7 +107,7 @@ def compile_selector(source: str, has_portions: bool, has_lists: bool) -> Expres
 def _environment(has_portions: bool, has_lists: bool) -> Environment:
     """Return the CEL environment with the variables of device selectors.
 
-    `has_portions` means that several claims may share a device (KEP-5075), `has_lists` means that attributes may have
+    If `has_portions` is set, several claims may share a device (KEP-5075). If `has_lists` is set, attributes may have
     several values (KEP-5491).
     """
     fields = {**_FIELDS, "attributes": map_of(STRING, map_of(STRING, DYN if has_lists else ANY))}

@@ -1,7 +1,7 @@
 """Validates parts that several kinds of resource.k8s.io have: bounded lists, names, taints, and driver configurations.
 
-Some rules of this module are only alpha in Kubernetes' declarative validation. Therefore the errors of this module
-equal those of the file named below.
+In Kubernetes' declarative validation, some of these rules are only alpha. Therefore the errors of this module are the
+same as in the file below.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
@@ -41,7 +41,7 @@ _MAX_DOMAIN = 63
 MAX_QUALIFIED_NAME = _MAX_DOMAIN + 1 + _MAX_IDENTIFIER
 _MAX_BINDING_CONDITIONS = 4
 MAX_DATA = 10 * 1024
-"""The maximum size in bytes, as JSON, of a driver's configuration or of a driver's data about a device."""
+"""The maximum size of a driver's configuration, or of a driver's data about a device, in bytes of JSON."""
 
 _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _C_IDENTIFIER_WORDS = (
@@ -53,7 +53,7 @@ _UNSHOWN = "<value omitted>"
 
 
 def validate_list(values: Sequence[T], most: int | None, check: Check[T], path: Path) -> list[FieldError]:
-    """Validate the elements of a list that has at most `most` elements; None means that the number is not limited."""
+    """Validate the elements of a list with at most `most` elements; if `most` is None, the number is not limited."""
     if most is not None and len(values) > most:
         return [too_many(path, len(values), most)]
     return [error for at, value in enumerate(values) for error in check(value, path.at(at))]
@@ -62,9 +62,9 @@ def validate_list(values: Sequence[T], most: int | None, check: Check[T], path: 
 def validate_set(
     values: Sequence[T], most: int | None, check: Check[T], path: Path, key: Callable[[T], Hashable] | None = None
 ) -> list[FieldError]:
-    """Validate a list as `validate_list` does, and that its elements have different keys, which `key` returns.
+    """Validate a list like `validate_list`, and validate that all elements have different keys.
 
-    By default, an element is its own key, so that elements must differ.
+    The function `key` returns the key of an element. By default, the key is the element itself.
     """
     errors = validate_list(values, most, check, path)
     if most is not None and len(values) > most:
@@ -106,12 +106,12 @@ def label(name: str, path: Path) -> list[FieldError]:
 
 
 def required_label(name: str, path: Path) -> list[FieldError]:
-    """Validate a name as `validate_name` does, and that it is not empty."""
+    """Validate a name like `validate_name`, and validate that it is not empty."""
     return label(name, path) if name else [required(path)]
 
 
 def pool_name(name: str, path: Path) -> list[FieldError]:
-    """Validate a name of the form `part/part`, in which each part must be a domain."""
+    """Validate a name of the form `part/part`; each part must be a domain name."""
     if not name:
         return [required(path)]
     errors = (
@@ -125,7 +125,7 @@ def pool_name(name: str, path: Path) -> list[FieldError]:
 
 
 def qualified_name(name: str, path: Path) -> list[FieldError]:
-    """Validate a name `identifier` or `domain/identifier`; a name with more slashes is not validated."""
+    """Validate a name of the form `identifier` or `domain/identifier`; names with more slashes are not validated."""
     domain, *rest = name.split("/")
     if not rest:
         return _identifier(domain, path)
@@ -136,7 +136,7 @@ def qualified_name(name: str, path: Path) -> list[FieldError]:
 
 
 def fully_qualified_name(name: str, path: Path) -> list[FieldError]:
-    """Validate `domain/identifier`."""
+    """Validate a name of the form `domain/identifier`."""
     errors = qualified_name(name, path)
     if "/" not in name:
         errors.append(invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash"))
@@ -152,7 +152,7 @@ def _identifier(name: str, path: Path) -> list[FieldError]:
 
 
 def validate_taint(taint: Fields, path: Path, *, with_effect: bool = True) -> list[FieldError]:
-    """Validate a taint of a device, by default including its effect."""
+    """Validate a taint of a device; by default, the effect of the taint is also validated."""
     errors = validate_label_name(taint.get("key") or "", path.child("key"))
     errors += each_problem(name_formats.label_value, taint.get("value") or "", path.child("value"))
     if not with_effect:
@@ -186,7 +186,7 @@ def _validate_operator(operator: str, value: str, path: Path) -> list[FieldError
 def validate_configuration(configuration: Fields, path: Path, *, stored: bool) -> list[FieldError]:
     """Validate the configuration of a driver.
 
-    Parameters that are already `stored` may exceed the maximum size of a configuration.
+    Parameters that were already stored (`stored`) may exceed the maximum size.
     """
     opaque, below = configuration.get("opaque"), path.child("opaque")
     if opaque is None:
@@ -196,7 +196,7 @@ def validate_configuration(configuration: Fields, path: Path, *, stored: bool) -
 
 
 def validate_data(data: Any, path: Path, *, stored: bool = False) -> list[FieldError]:
-    """Validate an opaque object that a driver reads or writes, whose content is not validated."""
+    """Validate an opaque object that a driver reads or writes; the content of the object is not validated."""
     if data is None:
         return [required(path)]
     if not stored and len(msgspec.json.encode(data)) > MAX_DATA:
@@ -207,7 +207,7 @@ def validate_data(data: Any, path: Path, *, stored: bool = False) -> list[FieldE
 def validate_binding(owner: Fields, path: Path) -> list[FieldError]:
     """Validate the binding conditions and the binding failure conditions of a device.
 
-    Either both exist, or neither does.
+    Either both lists exist, or neither list exists.
     """
     wanted, failed = owner.get("bindingConditions") or (), owner.get("bindingFailureConditions") or ()
     at_wanted, at_failed = path.child("bindingConditions"), path.child("bindingFailureConditions")

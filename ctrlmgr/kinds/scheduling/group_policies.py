@@ -1,4 +1,4 @@
-"""The rules that PodGroups share with the templates of PodGroups in Workloads.
+"""The validation rules that apply to PodGroups and to the templates of PodGroups in Workloads.
 
 Source: Kubernetes `pkg/apis/scheduling/v1alpha2/zz_generated.validations.go`.
 """
@@ -34,7 +34,7 @@ def validate_group(spec: Fields, path: Path) -> list[FieldError]:
 
 
 def one_of(owner: Fields, names: Sequence[str], path: Path) -> list[FieldError]:
-    """Validate that exactly one of some fields is set (a union)."""
+    """Validate that exactly one of the given fields is set (a union)."""
     found = [name for name in names if owner.get(name) is not None]
     listed = ", ".join(f"`{name}`" for name in names)
     if len(found) > 1:
@@ -50,7 +50,10 @@ def required_name(check: Callable[[str], list[str]], value: str, path: Path) -> 
 def validate_named(
     entries: Sequence[Fields], check: Callable[[Fields, Path], list[FieldError]], path: Path, most: int = MOST_CLAIMS
 ) -> list[FieldError]:
-    """Validate a list whose entries have different names; a list that is too long has no further errors."""
+    """Validate a list whose entries must have different names.
+
+    If the list is too long, no further errors are returned.
+    """
     if len(entries) > most:
         return [too_many(path, len(entries), most)]
     names = [each.get("name") or "" for each in entries]

@@ -1,6 +1,6 @@
 """The strategy of PriorityClasses: defaults, validation, and protection from deletion.
 
-Source: Kubernetes' `pkg/apis/scheduling/validation`, its `v1/defaults.go`, and
+Source: Kubernetes' `pkg/apis/scheduling/validation`, `pkg/apis/scheduling/v1/defaults.go`, and
 `pkg/registry/scheduling/priorityclass/strategy.go`.
 """
 
@@ -21,7 +21,7 @@ _PREEMPTION = ("PreemptLowerPriority", "Never")
 
 
 class PriorityClassStrategy(Strategy):
-    """scheduling.k8s.io/v1 PriorityClass."""
+    """The strategy of the kind scheduling.k8s.io/v1 PriorityClass."""
 
     revalidates = 0
 
@@ -31,7 +31,7 @@ class PriorityClassStrategy(Strategy):
             obj["preemptionPolicy"] = "PreemptLowerPriority"
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the generation of a PriorityClass, which never increases."""
+        """Set the generation of a PriorityClass; the generation never increases."""
         metadata_of(obj)["generation"] = 1
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
@@ -62,7 +62,7 @@ class PriorityClassStrategy(Strategy):
         return errors + immutable(new.get(field), old.get(field), Path(field))
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Raise `Forbidden` if a PriorityClass that every cluster has is deleted."""
+        """Raise `Forbidden` for the deletion of a PriorityClass that every cluster has."""
         if obj.name in SYSTEM_PRIORITIES:
             raise refused(ctx.kind.resource, obj.name, "this is a system priority class and cannot be deleted")
 

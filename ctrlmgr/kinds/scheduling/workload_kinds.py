@@ -1,4 +1,4 @@
-"""The strategies of Workloads and PodGroups, the API of gang scheduling.
+"""The strategies of Workloads and PodGroups, which are the API of gang scheduling.
 
 Kubernetes serves both kinds only if the version `scheduling.k8s.io/v1alpha2` is enabled and the feature gate
 GenericWorkload is on.
@@ -35,7 +35,7 @@ _IMMUTABLE: Final = (
 
 
 class WorkloadStrategy(Strategy):
-    """scheduling.k8s.io/v1alpha2 Workload."""
+    """The strategy of the kind scheduling.k8s.io/v1alpha2 Workload."""
 
     revalidates = 0
 
@@ -56,7 +56,7 @@ class WorkloadStrategy(Strategy):
 
 
 class PodGroupStrategy(Strategy):
-    """scheduling.k8s.io/v1alpha2 PodGroup."""
+    """The strategy of the kind scheduling.k8s.io/v1alpha2 PodGroup."""
 
     revalidates = 0
     status_keeps = METADATA
@@ -68,14 +68,14 @@ class PodGroupStrategy(Strategy):
             spec["disruptionMode"] = "Pod"
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the template's reference, and the policy of a new PodGroup."""
+        """Validate the reference to the template, and the policy of a new PodGroup."""
         if ctx.old is not None:
             return []
         spec = obj.get("spec") or {}
         return _validate_reference(spec.get("podGroupTemplateRef")) + validate_group(spec, _SPEC)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the spec is unchanged, or the changed status."""
+        """Validate that the spec is unchanged; in a write to `/status`, validate the status instead."""
         return _validate_status(new) if ctx.subresource == "status" else _unchanged(new, old, _IMMUTABLE)
 
 

@@ -1,4 +1,4 @@
-"""The strategy of CSIDrivers, which describe drivers' properties that Kubernetes must know before it mounts volumes.
+"""The strategy of CSIDrivers; they contain properties of drivers that Kubernetes needs before it mounts volumes.
 
 Source: Kubernetes `pkg/apis/storage/v1/defaults.go`, `pkg/apis/storage/validation/validation.go` and
 `pkg/registry/storage/csidriver/strategy.go`.
@@ -39,7 +39,7 @@ _IN_SECRETS = (
 
 
 class CSIDriverStrategy(GuardedStrategy):
-    """storage.k8s.io/v1 CSIDriver."""
+    """The strategy of the kind storage.k8s.io/v1 CSIDriver."""
 
     returns_deleted = True
     revalidates = 0
@@ -61,12 +61,12 @@ class CSIDriverStrategy(GuardedStrategy):
         """Validate that the fields of a CSIDriver on which existing volumes depend are unchanged."""
         spec, before = new["spec"], _spec_of(old)
         field, modes = "attachRequired", "volumeLifecycleModes"
-        # this path is the one in Kubernetes' errors
+        # Kubernetes' errors contain the same path.
         errors = immutable(spec[field], before[field], SPEC.child("attachedRequired"))
         return errors + immutable(spec[modes], before[modes], SPEC.child(modes))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about a CSIDriver that receives service account tokens in a field that the driver may log."""
+        """Warn about a CSIDriver that receives service account tokens in a field which the driver may log."""
         spec, before = obj["spec"], {} if old is None else old.get("spec") or {}
         requests = spec.get("tokenRequests")
         is_new = requests and (old is None or requests != before.get("tokenRequests"))
@@ -82,7 +82,7 @@ def _default(spec: dict[str, Any]) -> None:
 
 
 def _spec_of(old: Unstructured) -> dict[str, Any]:
-    """Return the spec of a stored CSIDriver with the current defaults, as Kubernetes reads it."""
+    """Return the spec of a stored CSIDriver with the current defaults, in the form that Kubernetes reads."""
     spec = dict(old.get("spec") or {})
     _default(spec)
     return spec

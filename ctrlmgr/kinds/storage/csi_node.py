@@ -1,4 +1,4 @@
-"""The strategy of CSINodes, which list the drivers on a node, and how many volumes each driver can attach.
+"""The strategy of CSINodes, which list the drivers on a node, and the number of volumes that each can attach.
 
 Source: Kubernetes `pkg/apis/storage/validation/validation.go` and `pkg/registry/storage/csinode/strategy.go`.
 """
@@ -24,7 +24,7 @@ _LONGEST_ID = 256
 
 
 class CSINodeStrategy(GuardedStrategy):
-    """storage.k8s.io/v1 CSINode."""
+    """The strategy of the kind storage.k8s.io/v1 CSINode."""
 
     returns_deleted = True
     compares_metadata = False
@@ -38,7 +38,7 @@ class CSINodeStrategy(GuardedStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that an existing driver of a CSINode changes at most its number of attachable volumes."""
+        """Validate that in an existing driver of a CSINode, only the number of attachable volumes changes."""
         drivers: dict[str, list[tuple[dict[str, Any], Any]]] = {}
         for driver, written in zip(_drivers_of(new), _drivers_of(with_empties(new, ctx.sent_at())), strict=True):
             drivers.setdefault(driver.get("name") or "", []).append((_fixed(driver), written))
@@ -61,7 +61,7 @@ def _fixed(driver: Mapping[str, Any]) -> dict[str, Any]:
 def _validate_driver(driver: Mapping[str, Any], found: set[str], path: Path) -> list[FieldError]:
     """Validate one driver of a CSINode.
 
-    `found` contains the names of earlier drivers, and this driver's name is added to it.
+    The set `found` contains the names of earlier drivers. The function adds this driver's name to the set.
     """
     name, below = driver.get("name") or "", path.child("name")
     errors = driver_name(name, below)
@@ -82,7 +82,7 @@ def _validate_node_id(node_id: str, path: Path) -> list[FieldError]:
 
 
 def _validate_topology_keys(keys: Sequence[str], path: Path) -> list[FieldError]:
-    """Validate the topology keys of a driver; as in Kubernetes, errors have the path of the driver."""
+    """Validate the topology keys of a driver; as in Kubernetes, the errors contain the path of the driver."""
     errors: list[FieldError] = []
     found: set[str] = set()
     for key in keys:

@@ -1,4 +1,4 @@
-"""The strategy of CSIStorageCapacities, which say how much storage a driver has for a storage class on some nodes.
+"""The strategy of CSIStorageCapacities: the storage that a driver has for a storage class on some nodes.
 
 Source: Kubernetes `pkg/apis/storage/validation/validation.go`, `pkg/registry/storage/csistoragecapacity/strategy.go`
 and `pkg/api/{storage,node}/util.go`.
@@ -27,12 +27,12 @@ _CAPACITY = Path("capacity")
 
 
 class CSIStorageCapacityStrategy(GuardedStrategy):
-    """storage.k8s.io/v1 CSIStorageCapacity."""
+    """The strategy of the kind storage.k8s.io/v1 CSIStorageCapacity."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate the nodes, the storage class and the amounts of a CSIStorageCapacity.
 
-        If the old node selector was invalid, the new one may have any values.
+        If the old node selector had invalid values, the values of the new node selector are not validated.
         """
         was_wrong = ctx.old is not None and _is_wrong(ctx.old.get(_TOPOLOGY))
         errors = validate_label_selector(obj.get(_TOPOLOGY), _TOPOLOGY, invalid_values_allowed=was_wrong)

@@ -1,6 +1,6 @@
-"""The strategies of StorageClasses and VolumeAttributesClasses: the driver, its parameters, and the topology.
+"""The strategies of StorageClasses and VolumeAttributesClasses, which contain a driver and its parameters.
 
-Classes are immutable.
+The objects of both kinds are immutable.
 
 Source: Kubernetes `pkg/apis/storage/v1/defaults.go`, `pkg/apis/storage/validation/validation.go`,
 `pkg/apis/core/validation/validation.go` (`ValidateTopologySelectorTerm`), `pkg/api/storage/util.go` and
@@ -35,7 +35,7 @@ _PARAMETERS_SIZE = 256 * 1024
 
 
 class StorageClassStrategy(Strategy):
-    """storage.k8s.io/v1 StorageClass."""
+    """The strategy of the kind storage.k8s.io/v1 StorageClass."""
 
     returns_deleted = True
 
@@ -70,19 +70,19 @@ class StorageClassStrategy(Strategy):
 
 
 class VolumeAttributesClassStrategy(Strategy):
-    """storage.k8s.io/v1 VolumeAttributesClass."""
+    """The strategy of the kind storage.k8s.io/v1 VolumeAttributesClass."""
 
     returns_deleted = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate a new VolumeAttributesClass.
 
-        If a VolumeAttributesClass is updated, `validate_update` validates it after its other checks.
+        The method `validate_update` validates an updated VolumeAttributesClass, after its other checks.
         """
         return [] if ctx.old is not None else _validate_attributes(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate first that the VolumeAttributesClass is unchanged, and then the whole object."""
+        """Validate that the VolumeAttributesClass is unchanged, and then validate the whole object."""
         errors = [
             forbidden(field, f"updates to {field} are forbidden.")
             for field in ("driverName", "parameters")
@@ -112,7 +112,7 @@ def _validate_parameters(parameters: Mapping[str, str]) -> list[FieldError]:
 def _validate_topologies(terms: Sequence[Term]) -> list[FieldError]:
     """Validate the allowed topologies of a StorageClass; each term is compared with the earlier terms.
 
-    As in Kubernetes, the list of earlier terms begins with as many empty terms as there are terms.
+    As in Kubernetes, the list of earlier terms begins with empty terms; their number is the number of all terms.
     """
     errors: list[FieldError] = []
     before = Counter({frozenset[Any](): len(terms)})

@@ -1,4 +1,4 @@
-"""The strategy of VolumeAttachments, which request that a volume is attached to a node, and report the result.
+"""The strategy of VolumeAttachments, which request the attachment of a volume to a node, and report the result.
 
 Source: Kubernetes `pkg/apis/storage/validation/validation.go`, `pkg/apis/storage/v1/zz_generated.defaults.go` and
 `pkg/registry/storage/volumeattachment/strategy.go`.
@@ -33,14 +33,14 @@ _HIGHEST_CODE = 2**31 - 1
 
 
 class VolumeAttachmentStrategy(GuardedStrategy):
-    """storage.k8s.io/v1 VolumeAttachment."""
+    """The strategy of the kind storage.k8s.io/v1 VolumeAttachment."""
 
     returns_deleted = True
     status_keeps = METADATA
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of an inline volume's source."""
+        """Set the defaults of the source of an inline volume."""
         if (inline := _source_of(obj).get(_INLINE)) is not None:
             default_volume_source(inline)
 

@@ -1,4 +1,4 @@
-"""The strategy of StorageVersionMigrations, which request that all objects of a resource are stored again.
+"""The strategy of StorageVersionMigrations; each requests that all objects of a resource are stored again.
 
 Source: Kubernetes `pkg/apis/storagemigration/validation/validation.go` and
 `pkg/registry/storagemigration/storagemigration/strategy.go`.
@@ -29,7 +29,7 @@ _is_revision = re.compile(r"[1-9][0-9]*").fullmatch
 
 
 class StorageVersionMigrationStrategy(GuardedStrategy):
-    """storagemigration.k8s.io/v1beta1 StorageVersionMigration."""
+    """The strategy of the kind storagemigration.k8s.io/v1beta1 StorageVersionMigration."""
 
     status_keeps = METADATA
 
@@ -47,7 +47,7 @@ class StorageVersionMigrationStrategy(GuardedStrategy):
         )
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the spec is unchanged, or the changed status."""
+        """Validate that the spec is unchanged; in a write to `/status`, validate the status instead."""
         if ctx.subresource == "status":
             return _validate_status(new.get("status") or {}, old.get("status") or {})
         new_resource, old_resource = _resource_of(new), _resource_of(old)
@@ -55,7 +55,7 @@ class StorageVersionMigrationStrategy(GuardedStrategy):
 
 
 def condition_is_true(status: Mapping[str, Any], type_: str) -> bool:
-    """Return whether the first condition of a type in the status of a migration is true."""
+    """Return whether the first condition of a given type in a migration's status is true."""
     found = [each.get("status") for each in status.get("conditions") or () if each.get("type") == type_]
     return found[:1] == ["True"]
 

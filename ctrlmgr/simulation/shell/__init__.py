@@ -1,8 +1,8 @@
-"""A small shell, which computes the effects of `sh -c` without executing anything.
+"""A small shell that computes the effects of `sh -c` without executing anything.
 
-`shell_lexer` and `script_syntax` parse a script, `shell_interpreter` runs it, `expansion` expands its words, and
-`redirections` changes its streams. `builtins` and the tools (`plain_tools`, `text_tools`, `file_tools`,
-`network_tools`) are the shell's commands.
+The modules `shell_lexer` and `script_syntax` parse a script. The module `shell_interpreter` runs the script,
+`expansion` expands its words, and `redirections` changes its streams. The commands of the shell are in `builtins` and
+in the tools (`plain_tools`, `text_tools`, `file_tools`, `network_tools`).
 """
 
 from ctrlmgr.simulation.shell.script_result import Line, Run

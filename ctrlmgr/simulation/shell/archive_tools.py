@@ -1,6 +1,6 @@
 """Implements `tar` and `ps`, which `kubectl cp` and the inspection of a container need.
 
-Guarantees: bytes of a file that are not UTF-8 are preserved, because they are stored as surrogates in strings.
+Guarantees: if bytes of a file are not UTF-8, they are preserved, because strings represent them as surrogates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext
 
 COMMAND_LINE: Final = "/proc/1/cmdline"
-"""The file with the words of a container's first process; a NUL follows each word."""
+"""The file with the command line of a container's first process; each word is followed by a NUL character."""
 
 
 def encoded(text: str) -> bytes:
@@ -65,7 +65,7 @@ def _packed(archive: str, names: Sequence[str], base: str, desk: ToolContext) ->
 
 
 def _below(path: str, desk: ToolContext) -> Iterator[tuple[str, bool]]:
-    """Yield a path and all paths below it, each with whether it is a folder."""
+    """Yield a path and all paths below the path; for each path, also yield whether it is a folder."""
     below = f"{path.rstrip('/')}/"
     if path in desk.files:
         yield path, False

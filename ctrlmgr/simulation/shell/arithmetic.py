@@ -1,6 +1,6 @@
 """The arithmetic of the small shell: integers, variables, `+ - * / %`, comparisons and parentheses.
 
-Guarantees: any other expression is not evaluated and has the value 0.
+Guarantees: expressions with other operators are not evaluated and have the value 0.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Runs commands in a simulated container whose input arrives in pieces, for `kubectl exec` with or without a terminal.
 
 Guarantees:
-- The output of a command is the same as if all input had been available from the start. Output is written as soon as it
-  does not depend on input that is still missing.
-- A shell without a script runs each line when it is complete. If there is a terminal, the shell echoes input and shows
-  a prompt.
+- The output of a command is the same as if all input had been available from the start. A part of the output is written
+  when it no longer depends on input that is missing.
+- A shell without a script runs each line when the line is complete. If there is a terminal, the shell echoes the input
+  and shows a prompt.
 - A command that the simulation does not know ends with the exit code 127 and an error message.
 """
 
@@ -25,12 +25,12 @@ from ctrlmgr.simulation.simulated_network import Network
 MOST_INPUT: Final = 16 << 20
 """The maximum size of the input, in bytes."""
 _RETRIED: Final = 64 * 1024
-"""The size of the input, in bytes, up to which the command is computed again for each piece. For a longer input, the
-command is computed only once, at the end of the input.
+"""If the input has at most this size in bytes, the command is computed again for each piece of the input. For a longer
+input, the command is computed only once, at the end of the input.
 """
 _NOT_FOUND: Final = ContainerExit(127)
 _KEYS: Final = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+")
-"""Matches a key with an escape sequence, a control character, or a run of other characters."""
+"""Matches one of these: a key with an escape sequence, a control character, or a sequence of other characters."""
 
 
 class Chunk(NamedTuple):
@@ -43,11 +43,11 @@ class Chunk(NamedTuple):
 
 
 class _Missing(Exception):  # control flow, not an error
-    """Raised if the command reads input that has not arrived yet."""
+    """Raised if the command reads input that is not available yet."""
 
 
 class _PartialInput(Input):
-    """The input of a command, of which the end may not have arrived yet."""
+    """The input of a command; the end of the input may not be available yet."""
 
     def __init__(self, text: str, *, is_complete: bool) -> None:
         super().__init__(text)
@@ -77,7 +77,7 @@ class Command:
     """A running command that is not an interactive shell."""
 
     def __init__(self, words: Sequence[str], setting: Setting) -> None:
-        """Start the command without input."""
+        """Start the command with no input so far."""
         self.code: int | None = None
         """The exit code of the command; None until it has ended."""
         self.ends_at = 0.0
@@ -101,7 +101,10 @@ class Command:
         return self._computed(is_complete=True)
 
     def _computed(self, *, is_complete: bool) -> list[Chunk]:
-        """Compute the command with the input that has arrived; return the output that was not returned before."""
+        """Compute the command with the input that is available so far.
+
+        Return the part of the output that was not returned before.
+        """
         if self.code is not None:
             return []
         files = self._setting.files.copied(self._setting.files.now, self._setting.files.changed)
@@ -139,7 +142,7 @@ class Terminal:
         self._shell = Shell(setting.files, setting.variables, _NOT_FOUND, setting.network)
         self._chunks = list[Chunk]()
         self._line = ""
-        # On a terminal, errors and output are the same stream.
+        # On a terminal, errors are written to the output stream.
         out = _writer(self._shell, self._chunks, is_error=False)
         err = out if is_terminal else _writer(self._shell, self._chunks, is_error=True)
         self._shell.streams = Streams(Input(""), out, err)
@@ -212,7 +215,7 @@ class Terminal:
 
 
 def command(words: Sequence[str], setting: Setting, *, is_terminal: bool) -> Command | Terminal:
-    """Return a running command; if the words are the name of a shell without a script, return an interactive shell."""
+    """Return a running command; if the words start a shell without a script, return an interactive shell."""
     if words and words[0].rsplit("/", 1)[-1] in SHELLS and script_of(words) is None:
         return Terminal(setting, is_terminal=is_terminal)
     return Command(words, setting)

@@ -1,8 +1,8 @@
 """Expands the words of a script: quotes, variables, arithmetic, command substitution, and field splitting.
 
 Guarantees: expansion follows the rules of the POSIX shell (2.6, "Word Expansions") with the default `IFS`. A word in
-double quotes is one field, and `"$@"` becomes one field per argument. Patterns in words are replaced by the existing
-files that match.
+double quotes becomes one field, and `"$@"` becomes one field per argument. A pattern in a word is replaced by the
+existing files that match the pattern.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _BRACED: Final = re.compile(r"(#?)(\w+|[?#@*$!])(?:(:?[-=+?]|##?|%%?|//?|:)(.*))
 _ESCAPED: Final = re.compile(r'\\([\\"$`\n])')
 _MAGIC: Final = re.compile(r"[*?[]")
 _PLAIN: Final = re.compile(r"[-\w./:=,+%@^]+")
-"""Words that contain nothing to expand."""
+"""Matches words that contain nothing to expand."""
 _SPECIAL: Final = re.compile(r"([*?\[\]])")
 
 
 class _Part(NamedTuple):
     text: str
     is_quoted: bool
-    """Whether the part of a word is quoted, so that it is neither split nor a pattern."""
+    """Whether the part of a word is quoted. A quoted part is not split, and is not a pattern."""
     is_given: bool = False
-    """Whether the part of a word is literal, so that it is not split."""
+    """Whether the part of a word is literal. A literal part is not split."""
     begins: bool = False
-    """Whether the part of a word begins a new field, as `"$@"` does."""
+    """Whether the part of a word begins a new field, for example a part of `"$@"`."""
 
 
 class Expander:
@@ -46,8 +46,8 @@ class Expander:
     ) -> None:
         """Create an instance that calls three functions for expansions.
 
-        `capture` returns the output of a script, `paths` returns the files that match a pattern, and `random` returns
-        the value of `RANDOM`.
+        The function `capture` returns the output of a script. The function `paths` returns the files that match a
+        pattern. The function `random` returns the value of `RANDOM`.
         """
         self._variables = variables
         self._capture = capture
@@ -69,7 +69,7 @@ class Expander:
         return "".join(_SPECIAL.sub(r"[\1]", each.text) if each.is_quoted else each.text for each in parts)
 
     def fields(self, raw: str) -> list[str]:
-        """Return the fields to which a word expands: none, one or several."""
+        """Return the fields to which a word expands: none, one or several fields."""
         if _PLAIN.fullmatch(raw):
             return [raw]
         found: list[list[_Part]] = []
@@ -96,7 +96,7 @@ class Expander:
         found = sorted(each for each in self._paths() if each.count("/") == depth and fnmatchcase(each, escaped))
         return found or [text]
 
-    # The parts of words.
+    # These methods expand the parts of words.
 
     def _parts(self, raw: str) -> Iterator[_Part]:
         at = 0
@@ -160,7 +160,7 @@ class Expander:
             return str(evaluate(self.quoted(text[3:-2]), self._variables))
         return self._capture(text[2:-1]).rstrip("\n")
 
-    # Variables
+    # These methods expand variables.
 
     def _value(self, name: str) -> str:
         if name == "RANDOM":
@@ -208,7 +208,7 @@ def _split(part: _Part) -> list[str | None]:
 
 
 def _cut(value: str, operator: str, word: str, expand: Callable[[str], str]) -> str:
-    """Return a value after a prefix or suffix was removed, text was replaced, or a substring was taken."""
+    """Return a value after the removal of a prefix or suffix, or the replacement of text; or return a substring."""
     if operator == ":":
         first, _, count = expand(word).partition(":")
         start = int(first.strip() or 0) if first.strip().lstrip("-").isdecimal() else 0

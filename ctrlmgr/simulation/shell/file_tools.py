@@ -1,6 +1,7 @@
 """Implements tools that read and change files, such as `cp`, `rm` and `ls`.
 
-Guarantees: a file that no script has written is copied as an empty file, as if the image contained the file.
+Guarantees: if a command copies a file that no script has written, the copy is an empty file, as if the image contained
+the file.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _move(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 def _placed(arguments: Sequence[str], desk: ToolContext, *, moves: bool) -> Outcome:
-    """Copy, move or link files; a missing source is treated as an empty file in the image."""
+    """Copy, move or link files; if a source does not exist, it counts as an empty file of the image."""
     options, names = parted(arguments, "t")
     if len(names) < 2:
         return Outcome(1, err="cp: missing file operand\n")

@@ -1,7 +1,7 @@
 """Implements tools that connect to hosts: `wget`, `curl`, `nc`, `nslookup`, `getent`.
 
 Guarantees: a tool succeeds if the simulated network accepts the connection. If the connection fails, the tool fails
-with the exit code and error message of busybox or curl. The content of every response is empty.
+with the same exit code and error message as in busybox or curl. The content of every response is empty.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ctrlmgr.simulation.simulated_network import REFUSED, TIMEOUT, UNKNOWN_HOST,
 _TAKES: Final = 0.01
 """The duration of a request, in seconds."""
 _PATIENCE: Final = 130.0
-"""Seconds after which Linux gives up an attempt to connect."""
+"""The number of seconds after which Linux gives up an attempt to connect."""
 _PORTS: Final = {"http": 80, "https": 443, "ftp": 21, "telnet": 23, "tcp": 80}
 
 
 class _Target(NamedTuple):
-    """The host, port and path that a URL names."""
+    """The host, the port and the path of a URL."""
 
     host: str
     port: int
@@ -33,7 +33,10 @@ class _Target(NamedTuple):
 
 
 def _target(url: str) -> _Target | None:
-    """Return the target of a URL, whose scheme is optional; None if it is malformed."""
+    """Return the target of a URL; None if the URL is malformed.
+
+    The scheme of the URL is optional.
+    """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
@@ -45,13 +48,16 @@ def _target(url: str) -> _Target | None:
 
 
 def _time(answer: Answer, patience: str) -> float:
-    """Return the duration of a request in seconds; if there is no response, it is the timeout of the client."""
+    """Return the duration of a request in seconds.
+
+    If there is no response, the duration is the timeout of the client.
+    """
     if answer.problem != TIMEOUT:
         return _TAKES
     return float(patience) if re.fullmatch(r"\d+(\.\d+)?", patience) else _PATIENCE
 
 
-# wget
+# These functions implement wget.
 
 
 _WGET_NAMES: Final = """
@@ -102,7 +108,7 @@ def _save(target: _Target, options: Mapping[str, str], desk: ToolContext) -> str
     return f"saving to '{name}'\n'{name}' saved\n"
 
 
-# curl
+# These functions implement curl.
 
 _CURL_NAMES: Final = """
 output write-out max-time connect-timeout retry retry-delay retry-max-time header data data-raw data-binary
@@ -150,7 +156,7 @@ def _summary(options: Mapping[str, str], status: str) -> str:
     return head + re.sub(r"%\{[^}]*\}", "", text)
 
 
-# Others
+# These functions implement the other tools.
 
 
 def _nc(arguments: Sequence[str], desk: ToolContext) -> Outcome:
@@ -181,7 +187,7 @@ def _nslookup(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 def _getent(arguments: Sequence[str], desk: ToolContext) -> Outcome:
-    """Look up a host: `getent hosts NAME` and `getent ahosts NAME`; all other databases of getent are empty."""
+    """Look up a host: `getent hosts NAME` or `getent ahosts NAME`; the other databases of getent are empty."""
     if len(arguments) < 2 or not arguments[0].lower().startswith(("hosts", "ahosts")):
         return Outcome(2)
     answer = desk.connect(arguments[1], None)

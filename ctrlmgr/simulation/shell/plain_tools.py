@@ -54,7 +54,7 @@ def _seq(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 def _expr(arguments: Sequence[str], desk: ToolContext) -> Outcome:
-    """Evaluate an expression: arithmetic, comparisons of numbers or strings, `TEXT : PATTERN`, `length`."""
+    """Evaluate an expression: arithmetic, comparisons of numbers or strings, `TEXT : PATTERN`, or `length`."""
     words = [*arguments]
     if len(words) == 3 and words[1] == ":":
         match = re.match(re.sub(r"\\([()])", r"\1", words[2]), words[0])

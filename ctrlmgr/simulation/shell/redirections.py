@@ -1,6 +1,7 @@
 """Redirects the streams of a shell for a command.
 
-Guarantees: output to `/dev/stdout` or `/dev/stderr`, of the process or of process 1, is written to the container's log.
+Guarantees: output to `/dev/stdout` or `/dev/stderr` is written to the container's log. The same holds for these streams
+of process 1.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _LOGS: Final = ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/2")
 
 
 def redirect(shell: State, each: Redirection) -> int | None:
-    """Replace a stream of the shell; return an exit code if this fails, otherwise None."""
+    """Replace a stream of the shell; return an exit code if this fails, otherwise return None."""
     number, operator = re.fullmatch(r"([0-9]?)(.*)", each.operator, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches everything
     target = shell.expander.text(each.target)
     if operator.startswith(">&"):
@@ -50,7 +51,7 @@ def redirect(shell: State, each: Redirection) -> int | None:
 
 
 def _direct(shell: State, number: str, to: Callable[[str], None]) -> None:
-    """Redirect the output, or the errors (descriptor 2); commands of the small shell use no other descriptors."""
+    """Redirect the output or the errors (descriptor 2); commands of the small shell use no other descriptors."""
     if number in ("", "1"):
         shell.streams = shell.streams._replace(out=to)
     elif number == "2":
@@ -69,7 +70,7 @@ def _read(shell: State, name: str) -> int | None:
 
 
 def _connect(shell: State, host: str, port: int) -> int | None:
-    """Connect to `/dev/tcp/HOST/PORT` as bash does; return an exit code if this fails, otherwise None."""
+    """Connect to `/dev/tcp/HOST/PORT` like bash; return an exit code if this fails, otherwise return None."""
     problem = shell.connect(host, port).problem
     shell.passes(0.001)
     if problem:

@@ -1,4 +1,4 @@
-"""The result of a script (its end, exit code and output), and the exceptions that end a part of a script."""
+"""The result of a script (its end, exit code and output), and the exceptions that end a script or a part of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Line(NamedTuple):
 
     @property
     def written(self) -> str:
-        """The line, with its newline if it ends with one."""
+        """The line; if the line ends with a newline, the newline is included."""
         return f"{self.text}\n" if self.ends else self.text
 
 
@@ -42,7 +42,10 @@ class RunsForever(Exception):  # This exception is control flow, not an error.
     """Raised if a script runs forever, so that it has no result."""
 
     def __init__(self, unknown: str = "") -> None:
-        """Store the name of the unknown command that runs forever; "" if no unknown command is the reason."""
+        """Store the name of the unknown command that runs forever.
+
+        The name is empty if the script runs forever for another reason.
+        """
         self.unknown = unknown
 
 
@@ -50,7 +53,7 @@ class ControlFlow(Exception):  # This exception is control flow, not an error.
     """Raised to leave a loop or function, by `break`, `continue` or `return`."""
 
     def __init__(self, what: str, code: int = 0, levels: int = 1) -> None:
-        """Create the exception that leaves this number of `levels` of loops."""
+        """Create an exception that leaves `levels` loops."""
         self.what = what
         self.code = code
         self.levels = levels

@@ -1,6 +1,7 @@
 """The syntax tree of a script: commands, pipelines, lists, branches, loops, functions.
 
-Guarantees: a script that does not follow the grammar of the POSIX shell (and `[[ … ]]`) raises `SyntaxProblem`.
+Guarantees: if a script does not follow the grammar of the POSIX shell (extended by `[[ … ]]`), `SyntaxProblem` is
+raised.
 """
 
 from __future__ import annotations
@@ -52,13 +53,16 @@ class Block(NamedTuple):
 
 
 class If(NamedTuple):
-    """Conditions with the commands that follow each; the last commands may have no condition (`else`)."""
+    """An `if` command: conditions, each with the commands that follow it.
+
+    The last commands may have no condition (`else`).
+    """
 
     branches: Sequence[tuple[Block | None, Block]]
 
 
 class While(NamedTuple):
-    """A loop."""
+    """A loop with a condition (`while` or `until`)."""
 
     condition: Block
     body: Block
@@ -66,7 +70,7 @@ class While(NamedTuple):
 
 
 class For(NamedTuple):
-    """A loop over words; if the words are None, the loop is over the script's arguments."""
+    """A loop over words (`for`); if the words are None, the loop is over the script's arguments."""
 
     name: str
     words: Sequence[str] | None
@@ -118,7 +122,7 @@ class _Parser:
         self._tokens = tokens
         self._at = 0
 
-    # Tokens
+    # These methods read tokens.
 
     def peek(self, ahead: int = 0) -> Token | None:
         at = self._at + ahead
@@ -151,7 +155,7 @@ class _Parser:
         while self._is_op("\n", *texts):
             self._at += 1
 
-    # Lists
+    # These methods parse lists.
 
     def block(self) -> Block:
         found = []
@@ -186,7 +190,7 @@ class _Parser:
             commands.append(self._command())
         return Pipeline(commands, negated)
 
-    # Commands
+    # These methods parse commands.
 
     def _command(self) -> Node:
         found = self._compound()
@@ -304,7 +308,7 @@ class _Parser:
         return Simple(words, redirections)
 
     def _condition(self) -> list[str]:
-        """Return the words of `[[ … ]]`, in which operators are words as well."""
+        """Return the words of `[[ … ]]`; operators in the brackets are also words."""
         found = [self._take().text]
         while found[-1] != "]]":
             token = self._take()

@@ -1,8 +1,9 @@
 """Interprets scripts: runs their commands in order, on simulated files and in simulated time.
 
 Guarantees: the interpreter is deterministic and always ends. The time is a number that `sleep` advances. The known
-commands are those of `builtins` and of the tools. `Run.unknown` contains the name of an unknown command, and also
-reports a script with a syntax error. An unknown command runs forever, or ends as the caller says.
+commands are the commands in `builtins` and in the tools. The field `Run.unknown` contains the name of an unknown
+command, and also reports a script with a syntax error. The caller defines how an unknown command ends, or that it runs
+forever.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ctrlmgr.simulation.simulated_files import Files, ReadOnly
 from ctrlmgr.simulation.simulated_network import OPEN, Network
 
 _LONGEST: Final = 10_000
-"""The maximum number of commands; a script with more commands counts as running forever."""
+"""The maximum number of commands in a run. A script that runs more commands counts as running forever."""
 _DEEPEST: Final = 30
 """The maximum depth of nested function calls."""
 _TOOLS: Final[Mapping[str, Tool]] = {**PLAIN, **TEXT, **FILE, **NETWORK, **ARCHIVE}
@@ -51,7 +52,7 @@ def run(
     unknown: ContainerExit | None = None,
     network: Network = OPEN,
 ) -> Run:
-    """Compute a script and its changes of `files`; `unknown` says how unknown commands end."""
+    """Compute a script and its changes of `files`; `unknown` defines how unknown commands end."""
     return Shell(files, variables, unknown, network).run_script(script, ())
 
 
@@ -88,7 +89,7 @@ class Shell(State):
     def __init__(
         self, files: Files, variables: Mapping[str, str], unknown: ContainerExit | None, network: Network
     ) -> None:
-        """Create a shell with these files and variables; `unknown` says how unknown commands end."""
+        """Create a shell with these files and variables; `unknown` defines how unknown commands end."""
         super().__init__(files, variables, unknown, network)
         self._functions: dict[str, Node] = {}
         self._steps = self._depth = self._guarded = self._captured_code = 0
@@ -133,7 +134,7 @@ class Shell(State):
         if self._steps > _LONGEST:
             raise RunsForever
 
-    # Lists of commands.
+    # These methods run lists of commands.
 
     def _block(self, block: script_syntax.Block) -> int:
         """Run commands in order; return the exit code of the last command."""
@@ -144,7 +145,7 @@ class Shell(State):
         return code
 
     def _in_background(self, each: script_syntax.AndOr) -> int:
-        """Run commands in the background; the following commands do not wait for them."""
+        """Run commands in the background; the commands that follow do not wait for the background commands."""
         began = self.now
         try:
             self._and_or(each)
@@ -171,7 +172,7 @@ class Shell(State):
         return code
 
     def _guarded_by(self, work: Callable[[], int], *, applies: bool = True) -> int:
-        """Run a condition; if it fails, the script continues."""
+        """Run a condition; if the condition fails, the script continues even if failures end the script."""
         self._guarded += applies
         try:
             return work()
@@ -205,7 +206,7 @@ class Shell(State):
             self.variables.update(variables)
             self.folder = folder
 
-    # Compound commands
+    # These methods run compound commands.
 
     def _node(self, node: Node) -> int:
         self._step()
@@ -266,15 +267,15 @@ class Shell(State):
         return code
 
     def _picture(self) -> tuple[float, tuple[object, ...]]:
-        """Return the time, and all other state of the shell that an iteration of a loop can change."""
+        """Return the time and the other state of the shell that an iteration of a loop can change."""
         written = len(self.run.lines), self.files.writes, len(self.background)
         return self.now, (dict(self.variables), tuple(self.expander.arguments), self.folder, *written)
 
     def _skip_rounds(self, before: tuple[float, tuple[object, ...]], after: tuple[float, tuple[object, ...]]) -> None:
-        """Skip the iterations of a loop that would be equal to the last iteration.
+        """Skip the iterations of a loop that would have the same effect as the last iteration.
 
-        If an iteration changed nothing, the following iterations are equal, until a file or a Service changes from
-        outside.
+        If an iteration changed no state, the next iterations have the same effect until another pod changes a file, or
+        a Service changes.
         """
         began, ended = before[0], after[0]
         if before[1] != after[1] or self.expander.is_random or self.streams.input.is_left():
@@ -286,7 +287,7 @@ class Shell(State):
         self.passes(max(rounds, 0) * (ended - began))
 
     def _next_change(self, after: float) -> float | None:
-        """Return the next time at which a file, or a host that the script has used, may change."""
+        """Return the next time at which a file may change, or a host that the script has used."""
         changes = self.files.next_change(after), self.network.next_change(after)
         return min((each for each in changes if each is not None), default=None)
 
@@ -316,7 +317,7 @@ class Shell(State):
             self._captured_code = self._subshell(partial(self.script, script))
         return "".join(written)
 
-    # Simple commands
+    # These methods run simple commands.
 
     def _simple(self, node: script_syntax.Simple) -> int:
         words, assigned = [*node.words], dict[str, str]()
@@ -356,7 +357,7 @@ class Shell(State):
                     return code
             return work()
 
-    # Single commands
+    # These methods run a single command.
 
     def command(self, words: Sequence[str]) -> int:
         """Run a command; return the command's exit code."""

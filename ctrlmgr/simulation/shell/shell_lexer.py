@@ -1,6 +1,6 @@
 """Splits a shell script into words and operators.
 
-Guarantees: quotes, substitutions and here-documents are kept whole, at any depth of nesting. If a quote, substitution
+Guarantees: quotes, substitutions and here-documents are never split, at any depth of nesting. If a quote, substitution
 or here-document is not closed, `SyntaxProblem` is raised.
 """
 
@@ -22,7 +22,7 @@ class SyntaxProblem(Exception):
 
 
 class Token(NamedTuple):
-    """A token: a word (`word`) or an operator (`op`); the end of a line is an operator too."""
+    """A token: a word (`word`) or an operator (`op`); the end of a line is also an operator."""
 
     kind: str
     text: str
@@ -32,7 +32,10 @@ NEWLINE: Final = Token("op", "\n")
 
 
 def tokens(script: str) -> list[Token]:
-    """Return the tokens of a script; the word after the operator of a here-document is its content."""
+    """Return the tokens of a script.
+
+    The word after the operator of a here-document is replaced by the content of the here-document.
+    """
     return _Lexer(script).tokens()
 
 
@@ -105,7 +108,7 @@ def _quoted(text: str) -> str:
 def piece(text: str, at: int) -> int:
     """Return the end of the quoted, substituted or plain part of a word that begins at the position `at`.
 
-    If no part of a word begins there, return `at`.
+    If no part of a word begins at this position, return `at`.
     """
     first = text[at]
     if first == "'":

@@ -1,7 +1,7 @@
 """The state of a shell: its time, files, variables and streams.
 
-Guarantees: when the shell's time advances, the time of its files advances too. The interpreter implements `command` and
-`script`.
+Guarantees: when the shell's time advances, the time of its files also advances. The interpreter implements the methods
+`command` and `script`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Input:
     """The input of a command."""
 
     def __init__(self, text: str) -> None:
-        """Start to read at the beginning of the string."""
+        """Create an instance that reads from the beginning of the string."""
         self._text = text
 
     def is_left(self) -> bool:
@@ -58,7 +58,7 @@ class State(ABC):
     def __init__(
         self, files: Files, variables: Mapping[str, str], unknown: ContainerExit | None, network: Network
     ) -> None:
-        """Create a state with these files and variables; `unknown` says how unknown commands end."""
+        """Create a state with these files and variables; `unknown` defines how unknown commands end."""
         self.files = files
         self.network = network
         self.unknown = unknown
@@ -71,7 +71,7 @@ class State(ABC):
         self.now = 0.0
         self.stops_at_errors = False
         self.background: list[float | None] = []
-        """The time at which each background command ends; None if it never ends."""
+        """The time at which each background command ends; None if the command never ends."""
         self.run = Run()
         self.streams = Streams(Input(""), self.log, self.log)
 
@@ -95,7 +95,7 @@ class State(ABC):
             self.run.lines.append(Line(self.now, last, ends=False))
 
     def passes(self, seconds: float) -> None:
-        """Set the time of the shell: advance it, or return to the start of a background command."""
+        """Set the time of the shell: advance the time, or return to the start of a background command."""
         self.now += seconds
         self.files.now = self.files.start + self.now
 
@@ -110,7 +110,7 @@ class State(ABC):
 
     @contextmanager
     def with_streams(self, **streams: Any) -> Iterator[None]:
-        """Replace streams of the shell while the context is open."""
+        """Replace some streams of the shell until the `with` block ends."""
         before = self.streams
         self.streams = before._replace(**streams)
         try:

@@ -1,4 +1,4 @@
-"""Evaluates the conditions of `test`, `[` and `[[`: comparisons, files, and combinations.
+"""Evaluates the conditions of `test`, `[` and `[[`: comparisons, checks of files, and combinations of conditions.
 
 Guarantees: the result depends only on the words of the condition and on files. A malformed condition is false.
 """

@@ -1,6 +1,6 @@
 """Implements tools that read text from files or from their input, such as `cat`, `grep` and `awk`.
 
-Guarantees: `awk` supports only programs that print fields; any other program prints nothing.
+Guarantees: `awk` supports only programs that print fields. Other programs print nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _wc(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 _PROGRAM: Final = re.compile(r"\s*(?:/(.*?)/)?\s*(?:\{\s*print\s*(.*?)\s*;?\s*\})?\s*", re.DOTALL)
-"""Matches the supported awk programs, which consist of a pattern and the fields of a line to print."""
+"""Matches the supported awk programs: a pattern, and the fields of a line to print."""
 
 
 def _awk(arguments: Sequence[str], desk: ToolContext) -> Outcome:

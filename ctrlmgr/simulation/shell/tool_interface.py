@@ -37,7 +37,7 @@ Tool = Callable[[Sequence[str], ToolContext], Outcome]
 
 
 def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], list[str]]:
-    """Split arguments into single-letter options and other arguments; options in `taking` have a value."""
+    """Split arguments into single-letter options and other arguments; the options in `taking` have a value."""
     found: dict[str, str] = {}
     rest = [*arguments]
     while rest and rest[0].startswith("-") and len(rest[0]) > 1:
@@ -53,9 +53,10 @@ def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], 
 
 
 def options_of(arguments: Sequence[str], taking: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """Split arguments as GNU's getopt does: options may follow words, and may be long.
+    """Split arguments into options and other arguments, like GNU's getopt.
 
-    Options in `taking` have a value: `-oX`, `-o X`, `--output X`, `--output=X`.
+    Options may follow other arguments, and may have long names. Options in `taking` have a value: `-oX`, `-o X`,
+    `--output X`, `--output=X`.
     """
     found: dict[str, str] = {}
     words: list[str] = []
@@ -86,7 +87,7 @@ def _read_letters(letters: str, rest: list[str], taking: Collection[str], found:
 def contents(tool: str, names: Sequence[str], desk: ToolContext) -> tuple[list[tuple[str, str]], str]:
     """Return the names and contents of files, and error messages for missing files.
 
-    If no files are named, or for the name `-`, the input is read.
+    If there are no names, or a name is `-`, the function reads the input.
     """
     found, err = [], ""
     for name in names or ["-"]:
@@ -99,12 +100,12 @@ def contents(tool: str, names: Sequence[str], desk: ToolContext) -> tuple[list[t
 
 
 def lines_of(texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the lines of all files together."""
+    """Return the lines of all files, in the order of the files."""
     return [line for _, text in texts for line in text.splitlines()]
 
 
 def as_lines(lines: Iterable[str]) -> str:
-    """Return lines joined to one string."""
+    """Join lines to one string."""
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -112,7 +113,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": 
 
 
 def unescaped(text: str) -> str:
-    r"""Return a string in which escapes such as `\n` are replaced."""
+    r"""Return a string in which escapes such as `\n` are replaced by their characters."""
     return re.sub(r"\\([ntr\\0a])", lambda found: _ESCAPES[found[1]], text)
 
 

@@ -1,4 +1,4 @@
-"""The pod annotations that Kubernetes interprets: mirror pods, deletion cost, old forms of seccomp and AppArmor.
+"""The pod annotations that Kubernetes interprets, for mirror pods, deletion costs, seccomp and AppArmor.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodSpecificAnnotations` and
 `ValidatePodSpecificAnnotationUpdates`, and `pkg/registry/core/pod/strategy.go`, `applyAppArmorVersionSkew`.
@@ -37,7 +37,10 @@ _MUST_MATCH = "{} {} in annotation and field must match"
 def validate_pod_annotations(
     annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path, *, any_cost: bool = False
 ) -> list[FieldError]:
-    """Validate the annotations of a pod or a pod template; `any_cost` allows a deletion cost that is not a number."""
+    """Validate the annotations of a pod or a pod template.
+
+    If `any_cost` is set, the deletion cost need not be a number.
+    """
     errors: list[FieldError] = []
     if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
@@ -150,7 +153,7 @@ def _disagreement(what: str, context: Mapping[str, Any], annotation: str | None,
 
 
 def validate_annotation_update(new: Unstructured, old: Unstructured, path: Path) -> list[FieldError]:
-    """Validate the annotations of an updated pod, and that the annotations for kubelets are unchanged."""
+    """Validate the annotations of an updated pod, and validate that annotations for kubelets are unchanged."""
     after, before = ((each.get("metadata") or {}).get("annotations") or {} for each in (new, old))
     if not after and not before:
         return []
@@ -171,7 +174,7 @@ def validate_annotation_update(new: Unstructured, old: Unstructured, path: Path)
 
 
 def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
-    """Set, in place, the fields of a new pod that its AppArmor annotations describe; return the warnings (KEP-24)."""
+    """Set the fields of a new pod that its AppArmor annotations describe, in place; return the warnings (KEP-24)."""
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
     spec = pod.get("spec") or {}
     warnings: list[str] = []
@@ -196,7 +199,7 @@ def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
 
 
 def apparmor_field(annotation: str) -> dict[str, str] | None:
-    """Return the AppArmor profile that an annotation names; None if the annotation is empty or has an unknown value."""
+    """Return the AppArmor profile of an annotation; None if the annotation is empty or has an unknown value."""
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":

@@ -1,6 +1,6 @@
 """Validates the containers of pods: regular containers, init containers, and ephemeral containers.
 
-Guarantees: few dict look-ups are needed to validate a container that has only a name and an image.
+Guarantees: the validation of a container that has only a name and an image needs few dict look-ups.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateContainers` and similar functions.
 """
@@ -58,7 +58,7 @@ class PodParts(NamedTuple):
     restart_policy: str
     host_users: bool
     system: str | None
-    """The operating system of the pod (`spec.os.name`); None if the pod does not name one."""
+    """The operating system of the pod (`spec.os.name`); None if the pod does not specify one."""
 
 
 def validate_containers(spec: Mapping[str, Any], pod: PodParts, path: Path) -> list[FieldError]:
@@ -179,7 +179,10 @@ def _validate_name_and_image(container: Mapping[str, Any], path: Path) -> list[F
 
 
 def validate_padding(container: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate fields that are allowed in containers of templates only (`validateContainerOnlyForPod`)."""
+    """Validate that an image has no spaces around it (`validateContainerOnlyForPod`).
+
+    Templates may have such spaces.
+    """
     image = container.get("image") or ""
     return [invalid(path.child("image"), image, PADDED)] if image != image.strip() else []
 

@@ -1,8 +1,9 @@
 """The defaults of pod specs.
 
-Guarantees: all defaults are set in place; setting them again changes nothing. A default is set only if the field is
-absent, or if it has the zero value and is not a pointer in Go. `default_pod_spec` sets the defaults of every pod spec,
-also in templates; `default_pod` sets additional defaults of pods.
+Guarantees: all defaults are set in place. Setting the defaults again changes nothing. A default is set only if the
+field is absent, or if the field has the zero value and is not a pointer in Go. The function `default_pod_spec` sets the
+defaults of every pod spec, including the specs in templates. The function `default_pod` sets additional defaults of
+pods.
 
 Source: Kubernetes `pkg/apis/core/v1/{defaults,conversion,zz_generated.defaults}.go`.
 """
@@ -25,11 +26,11 @@ _PROBE_DEFAULTS = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThresh
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("postStart", "preStop")
 _NESTED = frozenset(("ports", "env", "lifecycle", *_PROBES))
-"""The fields of a container that contain fields with defaults; the field `resources` always exists."""
+"""The fields of a container that contain nested fields with defaults; the field `resources` always exists."""
 
 
 def containers_of(spec: Unstructured) -> Iterator[tuple[str, int, Unstructured]]:
-    """Yield every container of a pod spec with its list and its index, in `VisitContainersWithPath`'s order."""
+    """Yield every container of a pod spec with its list and its index, in the order of `VisitContainersWithPath`."""
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             yield kind, index, container
@@ -136,7 +137,7 @@ def _default_handler(handler: dict[str, Any]) -> None:
 
 
 def _default_requests(spec: Unstructured) -> None:
-    """Default the resource requests of containers to their limits."""
+    """Set the default resource requests of containers to their limits."""
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
             resources = container.get("resources")
@@ -161,7 +162,7 @@ def _drop_stale_annotations(owner: Unstructured) -> None:
 def _converge_addresses(status: dict[str, Any]) -> None:
     """Make `podIP` of a pod's status the first element of `podIPs`.
 
-    If `podIP` differs from the first element, it replaces the whole list.
+    If `podIP` differs from the first element, the list is replaced by a list that contains only `podIP`.
     """
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):

@@ -39,7 +39,7 @@ _BYTE_UNITS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1T
 
 
 def validate_field_reference(reference: Mapping[str, Any], allowed: frozenset[str], path: Path) -> list[FieldError]:
-    """Validate an ObjectFieldSelector; `allowed` are the fields of the pod that it may refer to."""
+    """Validate an ObjectFieldSelector; `allowed` contains the fields of the pod to which it may refer."""
     for field in ("apiVersion", "fieldPath"):
         if not reference.get(field):
             return [required(path.child(field))]
@@ -68,7 +68,7 @@ def _unconvertible(path: Path, label: str, problem: str) -> FieldError:
 
 
 def validate_resource_reference(reference: Mapping[str, Any], path: Path, *, named: bool) -> list[FieldError]:
-    """Validate a ResourceFieldSelector; if `named` is set, it must name a container."""
+    """Validate a ResourceFieldSelector; if `named` is set, the selector must contain the name of a container."""
     resource = reference.get("resource") or ""
     errors: list[FieldError] = []
     if named and not reference.get("containerName"):

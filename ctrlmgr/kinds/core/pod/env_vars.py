@@ -27,7 +27,7 @@ _TOO_MANY = "may not have more than one field specified at a time"
 
 
 def validate_environment(variables: Iterable[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Validate `env`."""
+    """Validate the field `env` of a container."""
     errors: list[FieldError] = []
     for index, variable in enumerate(variables):
         name = variable.get("name") or ""
@@ -83,7 +83,7 @@ def _validate_file_key(reference: Mapping[str, Any], path: Path) -> list[FieldEr
 
 
 def validate_file_volumes(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate that a file from which a variable is read is in an emptyDir volume (`validateFileKeyRefVolumes`)."""
+    """Validate that files with values of variables are in emptyDir volumes (`validateFileKeyRefVolumes`)."""
     volumes = {each.get("name") or "": each for each in spec.get("volumes") or ()}
     errors: list[FieldError] = []
     for kind, index, container in containers_of(dict(spec)):
@@ -101,7 +101,7 @@ def validate_file_volumes(spec: Mapping[str, Any], path: Path) -> list[FieldErro
 
 
 def validate_environment_sources(sources: Iterable[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Validate `envFrom`."""
+    """Validate the field `envFrom` of a container."""
     errors: list[FieldError] = []
     for index, source in enumerate(sources):
         at = path.at(index)

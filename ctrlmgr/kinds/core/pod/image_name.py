@@ -1,4 +1,6 @@
-"""Parses image names, which determine the default pull policy; it is `Always` for the tag `latest`.
+"""Parses image names, because they determine the default pull policy.
+
+The default pull policy of an image with the tag `latest` is `Always`.
 
 Source: Kubernetes `pkg/util/parsers/parsers.go` and `github.com/distribution/reference`.
 """
@@ -15,7 +17,8 @@ _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
 _IMAGE = re.compile(rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>{_TAG}))?(?P<digest>@{_DIGEST})?")
-# the name has at most 255 characters, the tag 128, followed by a digest; longer texts are not image names
+# The name has at most 255 characters and the tag has at most 128 characters. A digest follows the tag. Longer texts are
+# not image names.
 _LONGEST = 600
 _LONGEST_PATH = 255
 _DIGEST_LIKE = re.compile("[a-f0-9]{64}")
@@ -23,9 +26,10 @@ _DIGEST_LIKE = re.compile("[a-f0-9]{64}")
 
 @memoized(entries=4096, longest=_LONGEST)  # a cache is useful because most pods run the same few images
 def pull_policy(image: str) -> str:
-    """Return `Always` for an image with the tag `latest` or with neither tag nor digest, else `IfNotPresent`.
+    """Return the default pull policy of an image.
 
-    The result for an invalid name is also `IfNotPresent`, because validation accepts any image name.
+    The result is `Always` if the image has the tag `latest`, or has neither a tag nor a digest. Otherwise it is
+    `IfNotPresent`, also for an invalid name, because validation accepts any image name.
     """
     match = _IMAGE.fullmatch(image) if len(image) <= _LONGEST else None
     if match is None or _DIGEST_LIKE.fullmatch(image) or len(_path(image, match)) > _LONGEST_PATH:

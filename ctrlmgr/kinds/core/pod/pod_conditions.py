@@ -1,4 +1,4 @@
-"""The conditions of pods, with the timestamps of their last changes.
+"""Reads and sets the conditions of pods; a changed condition gets a new timestamp.
 
 Source: Kubernetes `pkg/api/pod/util.go`, `UpdatePodCondition`.
 """

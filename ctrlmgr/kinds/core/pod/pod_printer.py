@@ -1,4 +1,4 @@
-"""The table row of a pod, with its containers' states, as in `kubectl get pods` (`pkg/printers/internalversion`)."""
+"""The table row of a pod in `kubectl get pods`, with its containers' states (`pkg/printers/internalversion`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The resources of pods: their names and amounts, their sums, and the quality of service class.
+"""The resources of pods: names and amounts, sums over containers, and the quality of service class.
 
-Guarantees: resource amounts are compared exactly, in any notation. No function of this module reads cluster state.
+Guarantees: resource amounts are compared exactly, even if their notations differ. No function of this module reads
+cluster state.
 
 Source: Kubernetes `pkg/apis/core/helper/{helpers.go,qos/qos.go}`, `pkg/apis/core/validation/validation.go` (resource
 requirements), `pkg/apis/core/v1/defaults.go` (KEP-2837) and `component-helpers/resource/helpers.go`.
@@ -31,7 +32,7 @@ _COMPUTE = ("cpu", "memory")
 
 
 def is_pod_level(name: str) -> bool:
-    """Return whether a resource may be set at pod level, for all containers together."""
+    """Return whether a resource may be set at pod level, which means for all containers together."""
     return name in _COMPUTE or is_huge_pages(name)
 
 
@@ -105,7 +106,7 @@ def _raise(highest: dict[str, str], amounts: Amounts) -> None:
 
 
 def default_pod_resources(spec: dict[str, Any]) -> None:
-    """Default the huge page limits and the requests at pod level to the sums of the pod's containers (KEP-2837)."""
+    """Set the default limits of huge pages and the default requests at pod level to the containers' sums (KEP-2837)."""
     resources = spec["resources"]
     requests: dict[str, str] = dict(resources.get("requests") or {})
     limits: dict[str, str] = dict(resources.get("limits") or {})
@@ -127,7 +128,7 @@ def default_pod_resources(spec: dict[str, Any]) -> None:
 
 
 def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path: Path) -> list[FieldError]:
-    """Validate the resources at pod level, and that the containers' resources do not exceed them."""
+    """Validate the resources at pod level, and validate that the containers' resources do not exceed them."""
     resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(path, "may not be set for a windows pod")]

@@ -35,10 +35,10 @@ _SCHEMES = ("HTTP", "HTTPS")
 def validate_probes(
     container: Mapping[str, Any], grace_period: int | None, system: str | None, path: Path
 ) -> list[FieldError]:
-    """Validate the lifecycle hooks of a container, then its probes.
+    """Validate the lifecycle hooks of a container, and then its probes.
 
-    `grace_period` is the pod's grace period in seconds. `system` is the pod's operating system, None if the pod does
-    not name one.
+    The argument `grace_period` is the pod's grace period in seconds. The argument `system` is the pod's operating
+    system; it is None if the pod does not specify one.
     """
     errors: list[FieldError] = []
     if lifecycle := container.get("lifecycle"):
@@ -112,7 +112,7 @@ def _validate_sleep(action: Mapping[str, Any], grace_period: int | None, path: P
 
 
 def validate_port(port: int | str, path: Path) -> list[FieldError]:
-    """Validate a port that a probe or hook gives as a number or a name."""
+    """Validate the port of a probe or hook, which is a number or a name."""
     if isinstance(port, str):
         return each_problem(name_formats.port_name, port, path)
     return [invalid(path, port, problem) for problem in name_formats.port_number(port)]

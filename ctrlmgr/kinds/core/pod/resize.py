@@ -28,8 +28,8 @@ _RESTARTS = "non-sidecar init containers with a resize policy of RestartContaine
 def keep_all_but_resources(new: Unstructured, old: Unstructured) -> None:
     """Revert, in place, everything in a write to `/resize` except resources and resize policies.
 
-    If a write to `/resize` adds, removes or reorders containers, these changes are not reverted, so that validation
-    refuses the write.
+    If the write adds, removes or reorders containers, these changes are not reverted, so that validation refuses the
+    write.
     """
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in _LISTS):
@@ -91,7 +91,7 @@ def _impossible(before: Mapping[str, Any], old: Unstructured) -> str:
 def _node_can_resize(status: Mapping[str, Any]) -> bool:
     """Return whether the status of the first running container has resources.
 
-    If the status has resources, the kubelet can resize pods.
+    If the status has resources, the kubelet of the pod can resize pods.
     """
     running = [each for each in status.get("containerStatuses") or () if (each.get("state") or {}).get("running")]
     return not running or running[0].get("resources") is not None
@@ -112,7 +112,7 @@ def _validate_pod_level(new: Mapping[str, Any] | None, old: Mapping[str, Any] | 
 
 
 def _misplaced(field: str, spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Yield errors for added, removed and reordered containers."""
+    """Yield errors for containers that were added, removed or reordered."""
     new, old = spec.get(field) or (), before.get(field) or ()
     if len(new) != len(old):
         yield forbidden(SPEC.child(field), f"{field} may not be added or removed on resize")
@@ -148,7 +148,7 @@ def _rest(owner: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_compute(container: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a resized container without its mutable fields and without resource claims, which it may not have."""
+    """Return a resized container without its mutable fields, and without the resource claims that it may not have."""
     return {**_with_claims(container), "claims": None}
 
 

@@ -1,4 +1,4 @@
-"""Validates the scheduling fields of pods: tolerations, affinities, topology spread constraints, and scheduling gates.
+"""Validates the scheduling fields of pods: tolerations, affinities, topology spread constraints and gates.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`.
 """
@@ -23,7 +23,9 @@ DEFAULT_TOLERATIONS = tuple(
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for taint in ("not-ready", "unreachable")
 )
-"""The taints for which a pod gets a toleration unless it has one, with the toleration's seconds."""
+"""The taints that a pod tolerates by default, with the seconds of the default toleration. If a pod already has a
+toleration for such a taint, it gets no default toleration.
+"""
 NOT_POSITIVE = "must be greater than zero"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
@@ -193,7 +195,7 @@ def _validate_pod_term(term: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def _validate_label_keys(term: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the label keys of an affinity term whose values are taken from the pod's own labels (KEP-3633)."""
+    """Validate the label keys of an affinity term; the term takes their values from the pod's own labels (KEP-3633)."""
     selector = term.get("labelSelector")
     matched, mismatched = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
     errors: list[FieldError] = []
@@ -275,7 +277,7 @@ def validate_gates(gates: Sequence[Mapping[str, Any]], path: Path) -> list[Field
 
 
 def merge_label_keys(pod: Mapping[str, Any]) -> None:
-    """Add the values of a new pod's own labels to its selectors, in place (KEP-3633, KEP-3243)."""
+    """Add the values of a new pod's own labels to the selectors that name their keys, in place (KEP-3633, KEP-3243)."""
     spec, labels = pod.get("spec") or {}, (pod.get("metadata") or {}).get("labels") or {}
     for constraint in spec.get("topologySpreadConstraints") or ():
         _merge(constraint, "matchLabelKeys", "In", labels)

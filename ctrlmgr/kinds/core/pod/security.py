@@ -60,7 +60,7 @@ def _one_of(context: Context, field: str, allowed: tuple[str, ...], path: Path) 
 
 
 def validate_host_users(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate that a pod with `hostUsers: false` shares no other host namespace and has no block devices."""
+    """Validate that a pod with `hostUsers: false` shares no other host namespaces and has no block devices."""
     if spec.get("hostUsers") is not False:
         return []
     shared = [("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
@@ -183,7 +183,7 @@ def _validate_sysctls(spec: Mapping[str, Any], sysctls: Any, path: Path) -> list
 
 
 def _namespace(sysctl: str) -> str:
-    """Return the kernel namespace that a sysctl belongs to.
+    """Return the kernel namespace to which a sysctl belongs.
 
     The result is empty if the sysctl belongs to no kernel namespace (component-helpers `GetNamespace`).
     """

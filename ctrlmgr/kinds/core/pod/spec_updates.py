@@ -1,4 +1,4 @@
-"""Validates updates of pod specs, by writes to the pod, to `/ephemeralcontainers` and to `/resize`.
+"""Validates updates of pod specs through writes to the pod, to `/ephemeralcontainers` and to `/resize`.
 
 Guarantees: an update changes only the fields that are mutable in a write to this (sub)resource.
 
@@ -35,7 +35,10 @@ _TERM = "NodeSelectorTerm"
 
 
 def validate_pod_update(new: Unstructured, old: Unstructured, sent: Callable[[], Any]) -> list[FieldError]:
-    """Validate an update of a pod, except its status; `sent` returns the spec in the body of a PUT request."""
+    """Validate an update of a pod, except its status.
+
+    The function `sent` returns the spec in the body of a PUT request.
+    """
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_pod(new) + validate_annotation_update(new, old, ANNOTATIONS)
     for field in ("containers", "initContainers"):
@@ -60,7 +63,7 @@ def validate_pod_update(new: Unstructured, old: Unstructured, sent: Callable[[],
 
 
 def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], spec: Any) -> dict[str, Any]:
-    """Return the pod spec with the empty values that the body contained, except where the spec was reverted."""
+    """Return the pod spec with the empty values of the request's body, except in fields that were reverted."""
     if not isinstance(spec, dict):
         return dict(reverted)
     kept = {"containers", "initContainers", "schedulingGates", "tolerations"}
@@ -70,7 +73,7 @@ def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], spec: Any) 
     for field in ("containers", "initContainers"):
         for container in found.get(field) or ():
             resources = container.get("resources") or {}
-            # the defaults of requests are the limits, so they are not nil in this case
+            # In this case, the requests are not nil, because their defaults are the limits.
             if resources.get("limits") == {}:
                 resources.setdefault("requests", {})
     return found
@@ -117,7 +120,7 @@ def _validate_images(containers: Sequence[Mapping[str, Any]], path: Path) -> lis
 
 
 def _validate_deadline(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[list[FieldError], bool]:
-    """Return the errors of activeDeadlineSeconds, and whether validation must stop after these errors."""
+    """Return the errors of activeDeadlineSeconds, and whether the validation must end with these errors."""
     path = SPEC.child("activeDeadlineSeconds")
     new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if new is None:
@@ -158,7 +161,7 @@ def _validate_gates(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[
 
 
 def _reverted(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
-    """Return the new pod spec with all mutable fields reverted, and the errors of the changes to these fields."""
+    """Return the new pod spec with all mutable fields reverted, and the errors of the changes to mutable fields."""
     reverted = dict(spec)
     fields = ["activeDeadlineSeconds", "schedulingGates", "tolerations"]
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:

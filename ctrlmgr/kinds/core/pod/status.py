@@ -1,6 +1,6 @@
 """Validates updates of pod statuses.
 
-Required fields that a write omits are kept, and terminated containers stay terminated. Source: Kubernetes
+If a write omits required fields, their old values are kept. Terminated containers stay terminated. Source: Kubernetes
 `pkg/registry/core/pod/strategy.go` (`podStatusStrategy`) and `pkg/apis/core/validation/validation.go`,
 `ValidatePodStatusUpdate`.
 """
@@ -150,7 +150,7 @@ def _validate_conditions(conditions: Sequence[Mapping[str, Any]]) -> list[FieldE
 def _validate_transitions(
     spec: Mapping[str, Any], status: Mapping[str, Any], before: Mapping[str, Any]
 ) -> list[FieldError]:
-    """Validate that no terminated container runs again unless the pod's or the container's restart policy allows it."""
+    """Validate that a terminated container runs again only if the restart policy of the pod or container allows it."""
     lists = ["ephemeralContainerStatuses"] if _may_all_restart(spec) else [*_LISTS]
     errors: list[FieldError] = []
     for field in lists:
@@ -176,7 +176,7 @@ def _may_all_restart(spec: Mapping[str, Any]) -> bool:
 def _may_restart(spec: Mapping[str, Any], field: str, name: str | None, exit_code: int) -> bool:
     """Return whether a terminated container may run again (`ContainerShouldRestart`).
 
-    For ephemeral containers the result is False, because they never run again.
+    For ephemeral containers, the result is False, because ephemeral containers never run again.
     """
     container = None if field == "ephemeralContainerStatuses" else _named(name, spec.get(_LISTS[field]) or ())
     if container is None:
@@ -211,7 +211,7 @@ def _validate_claims(statuses: Sequence[Mapping[str, Any]], spec: Mapping[str, A
 
 
 def _validate_addresses(status: Mapping[str, Any], before: Mapping[str, Any], field: str) -> list[FieldError]:
-    """Validate the IP addresses in a pod's status; malformed addresses are allowed if the old status contained them."""
+    """Validate the IP addresses in a pod's status. Malformed addresses are allowed if the old status contained them."""
     path, texts = STATUS.child(field), [each.get("ip") or "" for each in status.get(field) or ()]
     known = {each.get("ip") or "" for each in before.get(field) or ()}
     errors: list[FieldError] = []

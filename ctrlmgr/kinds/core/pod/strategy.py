@@ -1,7 +1,7 @@
 """The strategy of pods, including pods that no kubelet manages.
 
-A deleted pod on a node exists until its kubelet (or the simulated kubelet) deletes it again with a grace period of 0. A
-pod without a node, and a pod that has terminated, is deleted immediately.
+When a pod on a node is deleted, it exists until its kubelet (or the simulated kubelet) deletes it again with a grace
+period of 0. Pods without a node and terminated pods are deleted immediately.
 
 Source: Kubernetes `pkg/registry/core/pod/strategy.go`.
 """
@@ -76,7 +76,7 @@ _decode = msgspec.json.Decoder(_Pod).decode
 
 
 class PodStrategy(Strategy):
-    """v1 Pod."""
+    """The strategy of the kind v1 Pod."""
 
     has_generation = True
     returns_deleted = True
@@ -114,7 +114,7 @@ class PodStrategy(Strategy):
         obj["status"] = status
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep the fields of the pod that a write to this subresource does not change."""
+        """Keep the fields of the pod that a write to the current subresource must not change."""
         if prepare := _PREPARE.get(ctx.subresource):
             prepare(new, old)
 
@@ -125,14 +125,14 @@ class PodStrategy(Strategy):
         return validate_pod(obj) + validate_new_pod(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the update of a pod by the rules for the subresource."""
+        """Validate the update of a pod according to the rules for the subresource."""
         if not ctx.subresource:
             return validate_pod_update(new, old, lambda: ctx.sent_at("spec"))
         check = _VALIDATE.get(ctx.subresource)
         return check(new, old) if check else []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return warnings for a new pod, and for IP addresses in a status that are not in canonical form."""
+        """Return the warnings for a new pod; for a status, warn about IP addresses that are not in canonical form."""
         if old is None:
             problems = dns1123_label(metadata_of(obj).get("name") or "")
             named = [f"{_HOSTNAME}[{' '.join(problems)}]"] if problems else []
@@ -149,7 +149,10 @@ class PodStrategy(Strategy):
         ]
 
     def grace_period(self, obj: Object, seconds: int | None) -> int:
-        """Return the requested grace period, or else the pod's own; 0 if the pod has no running container on a node."""
+        """Return the requested grace period, or the pod's grace period if none is requested.
+
+        If the pod has no running container on a node, return 0.
+        """
         pod = _decode(obj.body)
         if not pod.spec.node_name or pod.status.phase in _ENDED:
             return 0

@@ -1,7 +1,7 @@
 """Decides how bindings and evictions change a pod; the engine writes the changes.
 
 Guarantees: the functions are pure, unless their docstring says that they change an argument. An eviction and the update
-of its PodDisruptionBudget are appended together or not at all, so two evictions never use the same allowed disruption.
+of its PodDisruptionBudget are written in one append. Therefore two evictions never use the same allowed disruption.
 
 Source: Kubernetes `pkg/registry/core/pod/storage/{storage,eviction}.go`, `plugin/pkg/admission/podtopologylabels` and
 `component-helpers/apps/poddisruptionbudget`.
@@ -43,9 +43,9 @@ _BUDGET_STATUS = (  # in the order in which Go prints them
 def bind(ctx: Context, pod: Unstructured, binding: Unstructured) -> None:
     """Assign `pod` to the node of `binding`, in place.
 
-    Raises `BadRequest` if the binding names another pod, and `InternalError` if it names no node (as Kubernetes does).
-    Raises `Conflict` if the pod's UID or the resourceVersion differs, or if the pod is terminating, has a node, or has
-    scheduling gates.
+    Raises `BadRequest` if the binding names another pod, and, as in Kubernetes, `InternalError` if the binding names no
+    node. Raises `Conflict` if the pod's UID or the resourceVersion differs, or if the pod is terminating, has a node,
+    or has scheduling gates.
     """
     metadata, requested = metadata_of(pod), binding.get("metadata") or {}
     name, target = metadata["name"], binding.get("target") or {}
@@ -96,12 +96,13 @@ def _unbindable(pod: Unstructured, name: str) -> str:
 
 
 class Evicted(NamedTuple):
-    """The steps of an eviction: `pod` and `budget` are stored in one append, then the pod is deleted."""
+    """The steps of an eviction: one append stores `pod` and `budget`, and then the pod is deleted."""
 
     pod: Unstructured
-    """The pod with the condition that announces its eviction; in a dry run, the pod is unchanged."""
+    """The pod, with a condition that announces its eviction. In a dry run, the pod is unchanged."""
     budget: Proposal | None
-    """The PodDisruptionBudget with one allowed disruption less; None if the eviction uses no budget."""
+    """The PodDisruptionBudget, with one allowed disruption less than before. It is None if the eviction uses no budget.
+    """
     options: Unstructured
     """The DeleteOptions for the deletion of the pod."""
 
@@ -133,7 +134,7 @@ def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
 
 
 def has_uncounted(ctx: Context, pod: Object) -> bool:
-    """Return whether the budget's controller has not yet observed the termination of some evicted pods."""
+    """Return whether the budget's controller has not yet observed that some evicted pods are terminating."""
     return any((budget.to_dict().get("status") or {}).get("disruptedPods") for budget in _budgets_of(ctx, pod))
 
 
@@ -151,7 +152,7 @@ def _budgets_of(ctx: Context, pod: Object) -> list[Object]:
 
 
 def _is_spared(budget: Object, status: dict[str, Any]) -> bool:
-    """Return whether an unhealthy pod can be evicted without using its PodDisruptionBudget (KEP-3017)."""
+    """Return whether an unhealthy pod can be evicted although its PodDisruptionBudget allows none (KEP-3017)."""
     if is_ready(status):
         return False
     fields = budget.to_dict()

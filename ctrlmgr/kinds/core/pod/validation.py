@@ -49,7 +49,7 @@ _NAMESERVERS, _SEARCHES, _SEARCH_LENGTH = 3, 32, 2048
 
 
 def validate_pod(pod: Mapping[str, Any]) -> list[FieldError]:
-    """Validate the spec and the special annotations of a pod (`validatePodMetadataAndSpec`, without the metadata)."""
+    """Validate the spec and the special annotations of a pod (`validatePodMetadataAndSpec`), but not its metadata."""
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     annotations = metadata.get("annotations") or {}
     errors: list[FieldError] = []
@@ -65,7 +65,7 @@ def validate_pod(pod: Mapping[str, Any]) -> list[FieldError]:
 
 
 def validate_new_pod(pod: Mapping[str, Any]) -> list[FieldError]:
-    """Validate a pod by the rules that apply only to new pods."""
+    """Validate a new pod according to the rules that apply only to new pods."""
     spec = pod.get("spec") or {}
     errors: list[FieldError] = []
     if spec.get("ephemeralContainers"):
@@ -100,7 +100,8 @@ def validate_pod_spec(
 ) -> list[FieldError]:
     """Validate a PodSpec: the spec of a pod if `pod_name` is given, otherwise the spec of a pod template.
 
-    The names of claims for ephemeral volumes begin with `pod_name`; `is_mirror` says that the pod mirrors a static pod.
+    The names of claims for ephemeral volumes begin with `pod_name`; If `is_mirror` is set, the pod mirrors a static
+    pod.
     """
     is_pod = pod_name is not None
     grace_period, policy = spec.get("terminationGracePeriodSeconds"), spec.get("restartPolicy") or ""

@@ -1,4 +1,4 @@
-"""Warns about valid pods with fields that are deprecated, ignored or probably a mistake.
+"""Warns about fields of valid pods that are deprecated, have no effect, or are probably a mistake.
 
 Source: Kubernetes `pkg/api/pod/warnings.go` and `pkg/api/node/util.go`.
 """
@@ -30,7 +30,7 @@ NODE_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
     "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
 }
-"""Deprecated node labels, with the warning for each."""
+"""Deprecated node labels, with the warning for each label."""
 
 _ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
@@ -48,15 +48,15 @@ VOLUMES = {
     "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 }
-"""Removed volume sources by their names in warnings, with the replacement for each."""
+"""Removed volume sources, keyed by their names in warnings, with the replacement of each source."""
 
 _BYTES = ("memory", "ephemeral-storage")
 
 
 def pod_warnings(owner: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the warnings for a pod, or for a pod template at `path`, which is empty for a pod.
+    """Return the warnings for a pod, or for the pod template at `path`; the path of a pod is empty.
 
-    `limited_warnings` limits the number of warnings.
+    The function `limited_warnings` can limit the number of warnings.
     """
     return limited_warnings(_found(owner, path))
 
@@ -210,7 +210,7 @@ def _fractions(amounts: Mapping[str, str], path: Path) -> Iterator[str]:
 
 
 def _ports(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
-    """Warn about duplicate ports, which have no effect until the pod is applied (kubectl apply) or exposed."""
+    """Warn about duplicate ports, which become a problem only when the pod is applied (`kubectl apply`) or exposed."""
     taken: dict[tuple[int, str], _PortDefinitions] = {}
     for kind, number, container in containers_of(dict(spec)):
         for index, port in enumerate(container.get("ports") or ()):
@@ -231,9 +231,9 @@ class _Port(NamedTuple):
 
 
 class _PortDefinitions:
-    """The definitions in a pod of ports with the same number.
+    """The definitions of ports with the same number in one pod.
 
-    A new port definition is compared only with the earlier definitions that it conflicts with.
+    A new definition is compared only with those earlier definitions that conflict with it.
     """
 
     def __init__(self) -> None:
@@ -244,7 +244,7 @@ class _PortDefinitions:
         self._same: dict[tuple[str, int], list[int]] = {}
 
     def take(self, port: _Port) -> Iterator[str]:
-        """Yield the warnings for one more port definition, in the order of the earlier definitions."""
+        """Yield the warnings for one more port definition, in the order of the conflicting earlier definitions."""
         at, address, host_port = port
         for each in map(self._all.__getitem__, self._conflicts(address, host_port)):
             if (address, host_port) == (each.address, each.host_port):
@@ -269,7 +269,7 @@ class _PortDefinitions:
 
 
 def _shown(port: Mapping[str, Any]) -> str:
-    """Format a port as Go's `%+v` does."""
+    """Format a port in the same way as Go's `%+v`."""
     values = (
         ("Name", port.get("name") or ""),
         ("HostPort", port.get("hostPort") or 0),

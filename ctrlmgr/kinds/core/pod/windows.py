@@ -25,7 +25,8 @@ _USER_LENGTH = 104
 _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _is_domain = re.compile(rf'(?:[^\\/:*?"<>|.][^\\/:*?"<>|]{{0,14}}|{_DNS_LABEL}(?:\.{_DNS_LABEL})*)').fullmatch
 _POD_FIELDS = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"))
-"""Fields that the published type of pod specs has in the spec, and Kubernetes' internal type in the security context.
+"""Fields that are in the spec in the published type of pod specs, and in the security context in Kubernetes' internal
+type.
 """
 _POD_CONTEXT = (
     "appArmorProfile",
@@ -60,7 +61,7 @@ _ZERO_IS_UNSET = ("hostPID", "hostIPC", "sysctls")
 
 
 def validate_system(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate `spec.os` of a pod, and that the pod sets no field that the operating system does not support."""
+    """Validate `spec.os` of a pod, and validate that this operating system supports each field of the pod."""
     system = spec.get("os")
     if system is None:
         return []
@@ -95,7 +96,7 @@ def _is_set(owner: Mapping[str, Any], field: str) -> bool:
 
 
 def validate_host_process(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate that either all containers of the pod are Windows host processes or none is."""
+    """Validate that either all containers of the pod are Windows host processes, or no container is one."""
     of_pod = _host_process(spec)
     errors: list[FieldError] = []
     flags: list[bool] = []

@@ -1,8 +1,9 @@
 """Validates the addresses and IP families of Services, and their changes.
 
-Guarantees: errors equal those of `ValidateServiceClusterIPsRelatedFields`, `validateUpgradeDowngradeClusterIPs` and
-`validateUpgradeDowngradeIPFamilies` in Kubernetes' `pkg/apis/core/validation/validation.go`, in the same order. In
-error messages, lists are formatted as in Go; an absent list is null.
+Guarantees: the errors and their order are the same as in `ValidateServiceClusterIPsRelatedFields`,
+`validateUpgradeDowngradeClusterIPs` and `validateUpgradeDowngradeIPFamilies` in Kubernetes'
+`pkg/apis/core/validation/validation.go`. In error messages, lists are formatted as in Go. An absent list is shown as
+null.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _UNCHANGING = "may not change once set"
 
 
 def validate_addresses(spec: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Validate first each of clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, then their combination."""
+    """Validate each of clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, and then their combination."""
     if spec.get("type") == EXTERNAL_NAME:
         return []
     addresses = items(spec, "clusterIPs")
@@ -93,7 +94,7 @@ def _of_other_family(addresses: Sequence[str], families: Sequence[str]) -> list[
 
 
 def validate_address_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate that addresses are only added, or secondary addresses removed.
+    """Validate that addresses are only added, or that secondary addresses are only removed.
 
     Service types without an address are skipped.
     """

@@ -1,9 +1,9 @@
-"""Sets the defaults of new and updated Services.
+"""Sets the fields of new and updated Services that clients omit.
 
 The result of `set_defaults` depends only on the Service (`SetDefaults_Service`, `pkg/apis/core/v1/defaults.go`). All
 other functions also read the old Service (`pkg/registry/core/service`). The functions that read the old Service make
-two kinds of updates possible. A client can send a manifest again without the allocated values, and can change the
-Service type without clearing the fields of the old type.
+two kinds of updates possible. First, a client can send a manifest again without the allocated values. Second, a client
+can change the Service type without clearing the fields of the old type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AFFINITY_SECONDS = 10800
 
 
 def set_defaults(service: Unstructured) -> None:
-    """Set the defaults that depend only on the Service; copy its spec and ports before the change."""
+    """Set the defaults that depend only on the Service; the spec and its ports are copied before they are changed."""
     spec = service["spec"] = dict(service.get("spec") or {})
     _default_affinity(spec)
     kind = spec["type"] = spec.get("type") or "ClusterIP"
@@ -88,7 +88,10 @@ def _keep(new: Unstructured, old: Unstructured, field: str) -> None:
 
 
 def _keep_node_ports(new: Unstructured, old: Unstructured) -> None:
-    """Keep the node ports of ports with the same name, unless another port of the new spec requests that node port."""
+    """Keep the node port of each port that has the same name as an old port.
+
+    A node port that another port of the new spec requests is not kept.
+    """
     used = set(node_ports(old)) & set(node_ports(new))
     known = {port.get("name") or "": port.get("nodePort") or 0 for port in items(old, "ports")}
     for port in items(new, "ports"):
@@ -98,9 +101,9 @@ def _keep_node_ports(new: Unstructured, old: Unstructured) -> None:
 
 
 def link_addresses(new: Unstructured, old: Unstructured | None) -> None:
-    """Make clusterIP and clusterIPs agree if a client obviously changed only one of them (`normalizeClusterIPs`).
+    """If a client obviously changed only one of clusterIP and clusterIPs, make them agree (`normalizeClusterIPs`).
 
-    Clients set either clusterIP alone or both fields; validation refuses clusterIPs alone.
+    Clients set either clusterIP alone or both fields. Validation refuses a Service in which clusterIPs alone is set.
     """
     address, addresses = new.get("clusterIP") or "", items(new, "clusterIPs")
     if old is None:
@@ -116,9 +119,10 @@ def link_addresses(new: Unstructured, old: Unstructured | None) -> None:
 
 
 def drop_foreign_fields(new: Unstructured, old: Unstructured) -> None:
-    """Clear unchanged fields that the new Service type does not use (`dropTypeDependentFields`).
+    """Clear unchanged fields that Services of the new type do not use (`dropTypeDependentFields`).
 
-    Unchanged values are cleared because the client only sent the old values again and did not request them.
+    Only unchanged values are cleared, because the client did not request these values but only sent the old values
+    again.
     """
     if has_address(old) and not has_address(new):
         _drop_addresses(new, old)
@@ -149,7 +153,7 @@ def _drop_unchanged(new: Unstructured, old: Unstructured, field: str) -> None:
 
 
 def drop_unused_policy(spec: Unstructured) -> None:
-    """Clear the internal traffic policy of a Service that has no clusterIP and so no traffic inside the cluster.
+    """Clear the internal traffic policy of a Service without a clusterIP, because it has no traffic inside the cluster.
 
     Kubernetes stores this policy and removes it when it reads the object (`defaultOnReadInternalTrafficPolicy`).
     """

@@ -34,7 +34,10 @@ _ADDRESSES = Path("spec.clusterIPs")
 
 
 def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequence[str]) -> list[FieldError]:
-    """Set the IP families and the policy, or return the errors; the first of `configured` is the default family."""
+    """Set the IP families and the policy, or return the errors.
+
+    The first family in `configured` is the default family.
+    """
     if spec.get("type") == EXTERNAL_NAME or keeps_dual_stack(spec, old):
         return []
     if old is None and _asks_for_nothing(spec):
@@ -49,7 +52,10 @@ def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequ
 
 
 def _asks_for_nothing(spec: Unstructured) -> bool:
-    """Return whether a Service requests no IP families, like most new Services; if so, the steps below are skipped."""
+    """Return whether a Service requests no IP families, like most new Services.
+
+    If the result is True, the other steps of this module are skipped.
+    """
     linked = spec.get("clusterIP") or spec.get("clusterIPs") or spec.get("ipFamilies")
     return not linked and spec.get("ipFamilyPolicy") is None
 
@@ -80,7 +86,7 @@ def _default_policy(spec: Unstructured, old: Unstructured | None) -> None:
 
 
 def _apply_policy(spec: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Remove unchanged values that the new IP family policy forbids, and refuse values that contradict the policy."""
+    """Remove unchanged values that the new IP family policy forbids; refuse values that contradict the policy."""
     policy = spec["ipFamilyPolicy"]
     errors: list[FieldError] = []
     for field, singular, plural in (
@@ -100,7 +106,7 @@ def _apply_policy(spec: Unstructured, old: Unstructured | None) -> list[FieldErr
 
 
 def _infer_families(spec: Unstructured, configured: Sequence[str]) -> list[FieldError]:
-    """Add the IP families of the addresses, which validation has accepted as well-formed."""
+    """Add the IP families of the addresses; the addresses were already validated."""
     addresses, families = items(spec, "clusterIPs"), list(items(spec, "ipFamilies"))
     errors: list[FieldError] = []
     if addresses[:1] == [NONE]:

@@ -3,13 +3,13 @@
 Guarantees:
 
 - The append that stores a Service also adds the claims on its new addresses and ports, and deletes the claims on
-  released addresses and ports. If an update changes no addresses and ports, it changes no claim.
-- Refusals have Kubernetes' messages and status codes: 422 for a requested value that is not available, and 500 for a
-  full range.
+  released addresses and ports. If an update changes neither addresses nor ports, it changes no claim.
+- Errors have Kubernetes' messages and status codes. The status code is 422 if a requested value is not available, and
+  500 if a range is full.
 
-Values are allocated in the same order of steps as in `pkg/registry/core/service/storage/alloc.go`. The changes of
-claims are computed from the difference between the old and the new Service, so that no claim can leak and no value has
-two owners.
+The steps of an allocation have the same order as in `pkg/registry/core/service/storage/alloc.go`. The changes of claims
+are computed from the difference between the old and the new Service, so that no claim can leak and no value has two
+owners.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Request:
         self.parent = service_parent(service)
 
     def fill(self) -> None:
-        """Determine the IP families before the allocations, because all allocations depend on the families."""
+        """Determine the IP families before the allocations, because all allocations depend on the IP families."""
         if errors := errors_of(lambda: init_families(self.spec, self.was, self.families)):
             raise refuse("Service", "", self.parent.name, errors)
         self.fill_addresses()
@@ -85,7 +85,10 @@ class _Request:
             exchange(self.ctx, self.parent, before, holdings(self.service))
 
     def fill_addresses(self) -> None:
-        """Allocate all addresses of a Service without any, or a second one if the Service becomes dual-stack."""
+        """Allocate all addresses of a Service that has none.
+
+        If a Service becomes dual-stack, allocate its second address.
+        """
         spec, was = self.spec, self.was
         if spec.get("type") == EXTERNAL_NAME or items(spec, "clusterIPs")[:1] == [NONE]:
             return
@@ -97,7 +100,7 @@ class _Request:
             self.allocate_addresses(1)
 
     def allocate_addresses(self, first: int) -> None:
-        """Allocate, for each IP family from the `first` one on, the requested address or any free address."""
+        """Allocate an address for each IP family from index `first` on: the requested address, or any free address."""
         families = self.spec["ipFamilies"]
         addresses = list(items(self.spec, "clusterIPs"))
         addresses += [""] * (len(families) - len(addresses))
@@ -107,7 +110,7 @@ class _Request:
         self.spec["clusterIP"] = addresses[0]
 
     def allocate_address(self, family: str, requested: str, addresses: Sequence[str]) -> str:
-        """Return the address `requested`, or any free address if it is empty; error messages show `addresses`."""
+        """Return the address `requested`, or any free address if `requested` is empty; errors show `addresses`."""
         if requested:
             problem = self.allocation.address_problem(family, requested)
             address: str | None = requested
@@ -122,16 +125,20 @@ class _Request:
         return address
 
     def claim_problem(self, address: str) -> str:
-        """Return the reason why a Service cannot have claims; its name must be valid, because claims refer to it."""
+        """Return the reason why a Service cannot have claims.
+
+        The name of the Service must be valid, because claims refer to it.
+        """
         name = self.parent.name
         if self.ctx.dry_run or (name and not path_segment_name(name)):
             return ""
         return str(refuse("IPAddress", IP_ADDRESSES.group, address, validate_parent(self.parent)))
 
     def fill_ports(self) -> None:
-        """Allocate node ports.
+        """Allocate the node ports of a Service.
 
-        When a Service is created, its ports with the same number share one node port, for example for TCP and UDP.
+        When a Service is created, ports with the same number share one node port, for example a TCP port and a UDP
+        port.
         """
         if not has_node_ports(self.spec):
             return
@@ -145,10 +152,10 @@ class _Request:
                     self.change_port(index, port, kept)
 
     def share_port(self, index: int, port: Unstructured, shared: dict[int, int]) -> None:
-        """Allocate the node ports of a new Service (`initNodePorts`).
+        """Allocate the node port of one port of a new Service (`initNodePorts`).
 
-        If another port with the same number requests a node port, that node port is allocated; otherwise, any free node
-        port.
+        If another port with the same number requests a node port, allocate that node port. Otherwise allocate any free
+        node port.
         """
         number, requested = port.get("port") or 0, port.get("nodePort") or 0
         if known := shared.get(number):
@@ -163,9 +170,9 @@ class _Request:
         port["nodePort"] = shared[number] = wanted or self.next_port()
 
     def change_port(self, index: int, port: Unstructured, kept: set[int]) -> None:
-        """Allocate the node ports of an updated Service (`updateNodePorts`).
+        """Allocate the node port of one port of an updated Service (`updateNodePorts`).
 
-        `kept` are the node ports that the Service has already.
+        The argument `kept` contains the node ports that the Service already has.
         """
         requested = port.get("nodePort")
         if not requested:
@@ -175,7 +182,7 @@ class _Request:
         kept.add(requested)
 
     def take_port(self, index: int, port: int) -> None:
-        """Claim the requested node port for the port at `index`.
+        """Claim the requested node port of the port at `index`.
 
         Raises `ApiError` if the node port is not available.
         """
@@ -211,7 +218,7 @@ def _no_address() -> InternalError:
 
 
 def _internal_error(problem: str) -> InternalError:
-    """Return the error for problems without a specific error code (`errors.NewInternalError`)."""
+    """Return the error for a problem that has no specific error code (`errors.NewInternalError`)."""
     return InternalError(
         f"Internal error occurred: {problem}", details=StatusDetails(causes=(StatusCause(message=problem),))
     )

@@ -1,6 +1,7 @@
 """Reads the fields of a Service's spec, according to the Service's type.
 
-Guarantees: the functions return the same value for absent, null and empty fields, as Go's zero values are the same.
+Guarantees: the functions return the same value for absent, null and empty fields, because these have the same zero
+value in Go.
 
 Source: Kubernetes `pkg/api/service/util.go` and `pkg/registry/core/service/strategy.go`.
 """
@@ -19,7 +20,7 @@ LOAD_BALANCER = "LoadBalancer"
 EXTERNAL_NAME = "ExternalName"
 
 NONE = "None"
-"""The clusterIP of a headless Service, which is also the default session affinity."""
+"""The value of clusterIP in a headless Service. It is also the value of the default session affinity."""
 
 SINGLE_STACK = "SingleStack"
 PREFER_DUAL_STACK = "PreferDualStack"
@@ -32,7 +33,7 @@ def items(spec: Unstructured, field: str) -> list[Any]:
 
 
 def has_address(spec: Unstructured) -> bool:
-    """Return whether Services of this type have a clusterIP, which may have the value `None`."""
+    """Return whether Services of this type have a clusterIP; its value may be `None`."""
     return spec.get("type") != EXTERNAL_NAME
 
 
@@ -42,13 +43,13 @@ def has_node_ports(spec: Unstructured) -> bool:
 
 
 def allocates_node_ports(spec: Unstructured) -> bool:
-    """Return whether the ports of a Service without a node port get one."""
+    """Return whether node ports are allocated for those ports of a Service that have none."""
     kind = spec.get("type")
     return kind == NODE_PORT or (kind == LOAD_BALANCER and spec.get("allocateLoadBalancerNodePorts") is True)
 
 
 def needs_health_check(spec: Unstructured) -> bool:
-    """Return whether load balancers must determine which nodes have an endpoint."""
+    """Return whether load balancers must be able to check which nodes have an endpoint."""
     return spec.get("type") == LOAD_BALANCER and spec.get("externalTrafficPolicy") == "Local"
 
 
@@ -71,7 +72,7 @@ def is_headless_without_selector(spec: Unstructured) -> bool:
 
 
 def node_ports(spec: Unstructured) -> list[int]:
-    """Return the node ports of the ports, in their order."""
+    """Return the node ports of the given ports, in the order of the ports."""
     return [port["nodePort"] for port in items(spec, "ports") if port.get("nodePort")]
 
 

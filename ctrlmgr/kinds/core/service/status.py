@@ -1,6 +1,6 @@
 """Validates the status of Services: the addresses of load balancers.
 
-Guarantees: errors equal those of `ValidateServiceStatusUpdate` and `ValidateLoadBalancerStatus` in Kubernetes'
+Guarantees: the errors are the same as in `ValidateServiceStatusUpdate` and `ValidateLoadBalancerStatus` in Kubernetes'
 `pkg/apis/core/validation/validation.go`. As in Kubernetes, the conditions of a Service are not validated.
 """
 
@@ -20,7 +20,7 @@ _IP_MODES = frozenset(("Proxy", "VIP"))
 
 
 def validate_status(service: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate the new status of a Service; the spec is that of the old object."""
+    """Validate the new status of a Service; the spec is the spec of the old object."""
     ingress = _ingress(service)
     if ingress and service["spec"].get("type") != LOAD_BALANCER:
         return [forbidden(_INGRESS, "may only be used when `spec.type` is 'LoadBalancer'")]

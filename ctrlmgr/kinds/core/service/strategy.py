@@ -1,10 +1,11 @@
-"""The strategy of Services, whose fields depend on each other, on the Service type, and on other objects.
+"""The strategy of Services; their fields depend on each other, on the Service type, and on other objects.
 
 Guarantees: responses, including those to dry runs, are the same as in Kubernetes 1.36. The append that stores a Service
-also creates its claims on addresses and ports, and the append that removes it releases them.
+also creates its claims on addresses and ports. The append that removes a Service also releases its claims.
 
-The strategy calls other modules: `defaults` sets the defaults, `families` and `service_allocation` allocate,
-`validation`, `address_validation` and `status` validate, and `warnings` warns.
+The strategy calls other modules. The module `defaults` sets the defaults. The modules `families` and
+`service_allocation` allocate values. The modules `validation`, `address_validation` and `status` validate, and
+`warnings` warns.
 
 Source: Kubernetes `pkg/registry/core/service`.
 """
@@ -70,7 +71,7 @@ class ServiceStrategy(Strategy):
         allocate_for_create(ctx, obj, self.allocator)
 
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Allocate the addresses and ports that the update needs, and release unused ones."""
+        """Allocate the addresses and ports that the update needs, and release unused addresses and ports."""
         if ctx.subresource:
             return
         keep_allocated(new["spec"], old["spec"])
@@ -78,7 +79,7 @@ class ServiceStrategy(Strategy):
         allocate_for_update(ctx, new, old, self.allocator)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Clear fields that only the old Service type has, including the load balancer's status."""
+        """Clear fields, including the load balancer's status, that Services of the new type do not have."""
         if ctx.subresource:
             return
         drop_foreign_fields(new["spec"], old["spec"])
@@ -102,11 +103,17 @@ class ServiceStrategy(Strategy):
         return status_warnings(obj) if ctx.subresource == "status" else service_warnings(obj)
 
     def conceal(self, obj: Unstructured) -> None:
-        """Clear the internal traffic policy of a Service that has no clusterIP and so no traffic inside the cluster."""
+        """Clear the internal traffic policy of a Service without a clusterIP.
+
+        Such a Service has no traffic inside the cluster.
+        """
         drop_unused_policy(obj["spec"])
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Release the addresses and ports, and delete the Endpoints, so that a new Service cannot inherit them."""
+        """Release the addresses and ports.
+
+        Delete the Endpoints, so that a new Service of the same name has no old Endpoints.
+        """
         release_all(ctx, obj.to_dict())
         endpoints = ctx.view.get(ENDPOINTS, obj.key)
         if endpoints is not None and not endpoints.metadata.finalizers:

@@ -1,8 +1,8 @@
 """Validates Services, except their addresses.
 
-Guarantees: errors are identical to those of `validateService` and `ValidateServiceUpdate` in Kubernetes'
-`pkg/apis/core/validation/validation.go`. Values that the old Service contained (addresses that are not in canonical
-form) are allowed.
+Guarantees: the errors are the same as in `validateService` and `ValidateServiceUpdate` in Kubernetes'
+`pkg/apis/core/validation/validation.go`. If the old Service contained addresses that are not in canonical form, the new
+Service may keep them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _BEYOND = frozenset(
         "loadBalancerSourceRanges",
     )
 )
-"""The fields that a Service must not have if it is reachable only inside the cluster."""
+"""The fields that must not be set if the Service is reachable only inside the cluster."""
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 _BALANCERS_ONLY = "may only be used when `type` is 'LoadBalancer'"
@@ -93,7 +93,7 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
 def _reachable(
     spec: Unstructured, was: Unstructured, annotations: Unstructured, old_annotations: Unstructured
 ) -> list[FieldError]:
-    """Validate the fields for traffic from outside the cluster, and other fields that most Services do not have."""
+    """Validate the fields for traffic from outside the cluster, and other fields that few Services have."""
     return [
         *_external_addresses(items(spec, "externalIPs"), items(was, "externalIPs")),
         *_known_type(spec.get("type") or ""),
@@ -256,7 +256,10 @@ def _again(seen: set[Hashable], value: Hashable) -> bool:
 def _source_ranges(
     spec: Unstructured, was: Unstructured, annotations: Unstructured, old_annotations: Unstructured
 ) -> list[FieldError]:
-    """Validate the field, or else the annotation that it replaced; values may be padded with spaces."""
+    """Validate the source ranges, which are in a field or in the annotation that the field replaced.
+
+    There may be spaces around a range.
+    """
     ranges, annotation = items(spec, "loadBalancerSourceRanges"), annotations.get(SOURCE_RANGES, "")
     if not ranges and SOURCE_RANGES not in annotations:
         return []

@@ -1,4 +1,4 @@
-"""Warnings about valid Services with fields that are deprecated or have no effect (`pkg/api/service/warnings.go`)."""
+"""Warns about fields of valid Services that are deprecated or have no effect (`pkg/api/service/warnings.go`)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The volumes of pods: sources, defaults, mounts, and overlapping file paths."""
+"""The volumes of pods: their sources, their defaults, their mounts, and warnings about overlapping file paths."""

@@ -1,6 +1,6 @@
 """The defaults of volumes, and the volume that contains the token of a pod's service account.
 
-Guarantees: the defaults are set in place; setting them again changes nothing.
+Guarantees: the defaults are set in place. Setting the defaults again changes nothing.
 
 Source: Kubernetes `pkg/apis/core/v1/{defaults,zz_generated.defaults}.go` and, for the token's volume,
 `plugin/pkg/admission/serviceaccount/admission.go` (`TokenVolumeSource`).
@@ -99,7 +99,7 @@ _DEFAULTS: dict[str, Callable[[dict[str, Any]], None]] = {
     "azureDisk": _fill({"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}),
     "scaleIO": _fill({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
 }
-"""The functions that set defaults, by type of volume source; PersistentVolumes have some of these types too."""
+"""The functions that set defaults, by type of volume source. PersistentVolumes also have some of these types."""
 
 
 def default_volume_source(spec: dict[str, Any]) -> None:
@@ -114,7 +114,8 @@ def token_source() -> dict[str, Any]:
     field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     return {
         "sources": [
-            # By this number of seconds, the TokenRequest API recognizes that the pod did not request the token itself.
+            # The TokenRequest API recognizes this number of seconds, and concludes that the pod did not request the
+            # token itself.
             {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
@@ -124,6 +125,6 @@ def token_source() -> dict[str, Any]:
 
 
 TOKEN_SOURCE: Final = token_source()
-"""The volume source that contains a service account's token, as a constant. If a pod's volume equals this constant, it
-is valid and not validated again.
+"""The volume source that contains a service account's token, as a constant. If a pod's volume equals this constant, the
+volume is valid and need not be validated.
 """

@@ -18,7 +18,7 @@ Volumes = Mapping[str, Mapping[str, Any]]
 
 
 def validate_mounts(container: Mapping[str, Any], volumes: Volumes, path: Path) -> list[FieldError]:
-    """Validate a container's `volumeMounts` and `volumeDevices`; `volumes` are the pod's valid volumes by name."""
+    """Validate a container's `volumeMounts` and `volumeDevices`; `volumes` maps names to the pod's valid volumes."""
     mounts: Sequence[Mapping[str, Any]] = container.get("volumeMounts") or ()
     devices: Sequence[Mapping[str, Any]] = container.get("volumeDevices") or ()
     security = container.get("securityContext") or {}

@@ -1,4 +1,4 @@
-"""Warns about files of one volume whose paths overlap, because several keys or sources define them.
+"""Warns if several keys or sources of one volume define files with overlapping paths.
 
 Source: Kubernetes `pkg/api/pod/warnings.go`, `warningsForOverlappingVirtualPaths`.
 """
@@ -14,7 +14,7 @@ from ctrlmgr.golang.go_text import quote
 class _File(NamedTuple):
     path: str
     source: str = ""
-    """The volume source of the file, if the volume has several sources."""
+    """The volume source that defines the file, if the volume has several sources."""
 
     @property
     def shown(self) -> str:
@@ -68,7 +68,7 @@ def _items(source: Mapping[str, Any], described: str = "") -> list[_File]:
 
 
 def _projected(source: Mapping[str, Any]) -> list[_File]:
-    """Return the files of one projection; if the projection has several sources, the files of the first source."""
+    """Return the files of one projection; if it has several sources, return the files of the first source."""
     for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
         if (source.get(field) or {}).get("items"):
             return _items(source[field], f"{kind} {quote(source[field].get('name') or '')}")

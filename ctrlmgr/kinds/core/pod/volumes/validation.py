@@ -42,7 +42,7 @@ def validate_volumes(
 ) -> tuple[dict[str, Source], list[FieldError]]:
     """Return the valid volumes by name, and the errors of the invalid volumes.
 
-    In pod templates, `pod_name` is empty, because the claims of ephemeral volumes have no names there.
+    In pod templates, `pod_name` is empty, because in templates the claims of ephemeral volumes have no names yet.
     """
     errors: list[FieldError] = []
     usable: dict[str, Source] = {}
@@ -110,8 +110,8 @@ _POD_SOURCES = {
     "ephemeral": "ephemeral",
     "image": "image",
 }
-"""The volume sources that only pods' volumes have, by their names in "more than one" errors; Kubernetes misspells one
-name.
+"""The volume sources that only the volumes of pods have, keyed by field, with their names in "more than one" errors.
+Kubernetes misspells one of these names.
 """
 _ORDER = (
     *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi"),
@@ -119,7 +119,7 @@ _ORDER = (
     *("flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume"),
     *("azureDisk", "storageos", "projected", "scaleIO", "csi", "ephemeral", "image"),
 )
-"""All volume sources in the order of Kubernetes' checks; if a volume has several sources, only the first one is
+"""All volume sources in the order of Kubernetes' checks. If a volume has several sources, only the first source is
 validated.
 """
 
@@ -175,7 +175,7 @@ def _validate_projection(field: str, source: Source, path: Path, volume_path: Pa
 
 
 def _conflicts(field: str, source: Source, taken: set[str], path: Path) -> list[FieldError]:
-    """Return an error for each file that an earlier projection of the volume contains; record all other files."""
+    """Return an error for each file that is already in an earlier projection of the volume; record the other files."""
     errors: list[FieldError] = []
     if field == "clusterTrustBundle":
         targets = [source.get("path") or ""]
