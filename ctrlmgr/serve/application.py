@@ -62,6 +62,7 @@ from ctrlmgr.serve.controllers import (
     watched,
 )
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
+from ctrlmgr.serve.identity.signing_keys import cluster_authentication, identity_of, identity_runnables
 from ctrlmgr.serve.kubelets import kubelets_of
 from ctrlmgr.serve.late_backend import LateBackend
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
@@ -73,7 +74,6 @@ from ctrlmgr.serve.process_base import ServingProcess
 from ctrlmgr.serve.readiness import Readiness
 from ctrlmgr.serve.request_limits import new_limiting
 from ctrlmgr.serve.serving_front_proxy import with_front_proxy
-from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of, identity_runnables
 from ctrlmgr.serve.simulation.simulated_runtime import simulated_runtime, with_nodes
 from ctrlmgr.serve.storage_versions import HOOK as STORAGE_VERSIONS
 from ctrlmgr.serve.storage_versions import storage_version_barrier, storage_version_publisher

@@ -28,8 +28,8 @@ from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.http.tls import CertificateFiles, ensure_certificates
 from ctrlmgr.http.tls_context import LOOPBACK, ServingContext
 from ctrlmgr.serve.authentication import ServingAuthentication
+from ctrlmgr.serve.identity.shared_identity import making, shared_token
 from ctrlmgr.serve.serving_front_proxy import front_proxy_certificate
-from ctrlmgr.serve.shared_identity import making, shared_token
 from ctrlmgr.serve.tls_options import tls_options
 from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig

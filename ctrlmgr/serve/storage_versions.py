@@ -11,7 +11,7 @@ from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.manager import Controller
 from ctrlmgr.serve.controllers import Parts
-from ctrlmgr.serve.signing_keys import server_identity
+from ctrlmgr.serve.identity.signing_keys import server_identity
 from ctrlmgr.server.filters.storage_version_barrier import StorageVersionBarrier
 
 HOOK = "built-in-resources-storage-version-updater"

@@ -256,7 +256,7 @@ class ServerSettings:
         NAMES,
         Setting(
             "Versions of API groups that are switched on or off against their default, as GROUP/VERSION=BOOL or "
-            "v1=BOOL, and single resources, as GROUP/VERSION/RESOURCE=BOOL. api/alpha, api/beta, api/ga and api/all "
+            "v1=BOOL. GROUP/VERSION/RESOURCE=BOOL switches a single resource. api/alpha, api/beta, api/ga and api/all "
             "stand for many versions. Most kinds of versions that are not served by default also need a feature gate.",
             flag="--runtime-config",
             metavar="KEY=BOOL",

@@ -11,6 +11,7 @@ import pytest
 
 from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
 from ctrlmgr.engine.features import gates
+from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import Fenced
 from ctrlmgr.manager import Controller
 from ctrlmgr.serve.controllers import Parts, build, watched
@@ -81,8 +82,12 @@ def test_a_controller_runs_only_with_its_feature_gates(is_on: bool, monkeypatch:
         def of(self, options: type[NoOptions]) -> NoOptions:
             return options()
 
+    class Engine:
+        kinds: tuple[Kind, ...] = ()
+
     class Dependencies:
         settings = Settings()
+        engine = Engine()
 
     gated = GatedDescriptor(name="g", does="", builder="", options=NoOptions, feature_gates=("DRADeviceTaints",))
     assert [*build([gated], cast(Parts, Dependencies()))] == ([made] if is_on else [])

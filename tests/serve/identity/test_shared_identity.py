@@ -9,7 +9,7 @@ import pytest
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.serve.front import public_host
-from ctrlmgr.serve.shared_identity import is_complete, making, shared_token
+from ctrlmgr.serve.identity.shared_identity import is_complete, making, shared_token
 
 
 def token(folder: Path) -> str:

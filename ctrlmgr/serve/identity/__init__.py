@@ -1,0 +1,1 @@
+"""The certificates and keys of a serving process, which processes with one identity directory share."""
