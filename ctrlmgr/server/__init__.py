@@ -2,10 +2,10 @@
 
 A request passes the following modules in order. `ctrlmgr.http` accepts the request. `http_application` authenticates
 and authorizes the request (`authn`, `authz`), and resolves the URL path (`routes`, `resource_endpoints`).
-`resource_handler` lets the `event_loop_driver` run the engine's operation. `presenting` encodes the result in the media
-type that the client accepts, and sends it whole or in chunks. The package `watch` serves a watch: `watching` sends past
-events until the watch has caught up; then the `hub` sends each new event to all watchers. `pages` serves paths that are
-not resources, such as `/healthz`.
+`resource_handler` starts the engine's operation, which the `event_loop_driver` runs. `presenting` encodes the result in
+the media type that the client accepts, and sends the encoded result whole or in chunks. The package `watch` serves a
+watch: `watching` sends past events until the watch has caught up; then the `hub` sends each new event to all watchers.
+`pages` serves paths that are not resources, such as `/healthz`.
 """
 
 from ctrlmgr.http.http_server import HttpServer

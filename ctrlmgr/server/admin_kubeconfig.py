@@ -1,8 +1,8 @@
 """Writes the administrator's kubeconfig, with which kubectl and client libraries connect to `serve`.
 
 Guarantees: the kubeconfig has mode 0600 and is written atomically. The token in the kubeconfig stays the same after a
-restart, so existing clients continue to work. Of several processes with the same directory, only one at a time can
-claim the kubeconfig.
+restart, so existing clients continue to work. If several processes use the same directory, only one process at a time
+can claim the kubeconfig.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Claim:
 
 
 def require_unclaimed(path: Path) -> None:
-    """Raise `SettingsError` if another process has claimed the kubeconfig at `path` and so serves the directory."""
+    """Raise `SettingsError` if another process, which serves the directory, has claimed the kubeconfig at `path`."""
     if not path.with_name(f"{path.name}.lock").exists():
         return
     claim = Claim(path)
@@ -112,8 +112,8 @@ def write_kubeconfig(
     """Write a kubeconfig for `server` (URL), its certificate authority (PEM) and a bearer token.
 
     `server_name` is the name in the server's certificate; empty if it is the host in the URL. The values in `noted` are
-    stored in an extension of the kubeconfig's cluster entry, in which commands find the log. Raises `SettingsError` if
-    the file cannot be written.
+    stored in an extension of the kubeconfig's cluster entry. Commands read these values to find the log. Raises
+    `SettingsError` if the file cannot be written.
     """
     cluster: dict[str, Any] = {
         "server": server,

@@ -1,12 +1,13 @@
 """Serializes and batches appends that change a shared object.
 
 While such an append is in progress, further writes that change the same shared object wait. When the append has
-finished, the waiting writes are decided one after the other on its result, and are appended together. Therefore, if a
-hundred creations change one ResourceQuota, each costs little more than an append without a shared object.
+finished, the serializer decides the waiting writes one after another, each after the changes of the previous writes,
+and appends these writes together. Therefore, if a hundred creations change one ResourceQuota, each costs little more
+than an append without a shared object.
 
-Guarantees: in this process, only one append per shared object is in progress at a time, in the order of the calls. A
-refused write does not affect the other writes of its batch. If the log refuses a batch, each write of the batch is
-appended alone. Used on the event loop's thread only.
+Guarantees: in this process, only one append per shared object is in progress at a time. Appends begin in the order of
+the calls. A refused write does not affect the other writes of its batch. If the log refuses a batch, each write of the
+batch is appended alone. Used on the event loop's thread only.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class AppendSerializer:
 
 
 def _tell(admitted: Sequence[_Waiting], events: Sequence[Event]) -> None:
-    """Pass the events of each write's own proposals to that write."""
+    """Return to each write the events of its own proposals."""
     start = 0
     for each in admitted:
         end = start + len(each.append.proposals)

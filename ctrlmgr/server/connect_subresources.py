@@ -1,4 +1,4 @@
-"""Declares the runtime of simulated containers, and parses the options of requests for running containers.
+"""Declares the interface of the runtime of simulated containers, and parses the options of requests for containers.
 
 Guarantees: the response says whether an object does not exist or cannot be reached. The error messages are those of
 kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`).
@@ -75,10 +75,10 @@ class Execution(Protocol):
         """The time at which the command ends; it is set together with the exit code."""
 
     def receive(self, data: bytes, now: float) -> Sequence[Output]:
-        """Return the output that the command writes after another piece of input."""
+        """Pass a piece of input to the command; return the output that the command writes then."""
 
     def end(self, now: float) -> Sequence[Output]:
-        """Return the output that the command writes after the end of its input."""
+        """End the command's input; return the output that the command writes then."""
 
 
 class Executions(Protocol):
@@ -102,7 +102,7 @@ class Runtime(Protocol):
         """The index that the runtime reads; the caller must pass all changes of its objects to the index."""
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> ContainerLogReader | None:
-        """Return a reader for a container's log, None if the pod's node is not simulated.
+        """Return a reader for a container's log; None if the pod's node is not simulated.
 
         Raises `BadRequest` if the options are invalid.
         """
@@ -116,7 +116,7 @@ class Runtime(Protocol):
         """Simulated seconds per real second."""
 
     def summary(self, node: Object, pods: Sequence[Unstructured]) -> Unstructured:
-        """Return the resource usage of a node and its pods, in the form of a kubelet's `/stats/summary`."""
+        """Return the resource usage of a node and its pods, in the format of `/stats/summary` of a kubelet."""
 
     def is_simulated(self, node: Object | None) -> bool:
         """Return whether the runtime serves the pods on a node."""
@@ -131,7 +131,7 @@ class _Placed(msgspec.Struct):
 
 
 def has_no_log(target: Target, part: str, obj: Object) -> bool:
-    """Return whether the request is for the log of a pod without a node; such a log is empty."""
+    """Return whether the request is for the log of a pod without a node. The log of such a pod is empty."""
     if part != "log" or target.kind.resource.plural != "pods":
         return False
     spec = obj.view(_Placed).spec

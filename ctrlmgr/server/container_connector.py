@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # for type checkers only, because these modules are imported 
 
 
 class Kubelets(Protocol):
-    """Passes requests for containers to kubelets."""
+    """Forwards requests for containers to kubelets."""
 
     async def log(self, request: Request, pod: Object, node: Object, options: LogOptions, *, is_checked: bool) -> None:
         """Answer with a container's log; `is_checked` says whether the kubelet's certificate is verified."""
@@ -46,7 +46,7 @@ class Kubelets(Protocol):
         """Return the address of a node's kubelet; raises `UnknownError` if the node has no address."""
 
     def upstream(self, url: KubeletUrl) -> Upstream:
-        """Return the kubelet of a node as the server to which a request is passed on."""
+        """Return the kubelet of a node as the server to which a request is forwarded."""
 
     def close(self) -> None:
         """Close all connections to kubelets."""
@@ -63,10 +63,10 @@ class Simulated(Protocol):
 
 
 class Proxy(Protocol):
-    """Passes requests on to nodes, pods and Services."""
+    """Forwards requests to nodes, pods and Services."""
 
     async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:
-        """Pass a proxy request on to `obj`.
+        """Forward a proxy request to `obj`.
 
         `name` is the name in the request, and `path` is the path for the other server.
         """
@@ -111,7 +111,7 @@ class Connector:
         self._logs = Logs(view)
 
     def close(self) -> None:
-        """End all connections; new connections end immediately."""
+        """Close all connections; connections that are requested later are closed immediately."""
         self._logs.close()
         if self._simulated is not None:
             self._simulated.close()

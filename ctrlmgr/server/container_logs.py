@@ -38,7 +38,7 @@ class Logs:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """End all logs that clients follow; a log that is requested later ends immediately."""
+        """End all logs that clients follow; logs that are requested later end immediately."""
         self._closing.set()
         for each in self._waiting:
             _wake(each)

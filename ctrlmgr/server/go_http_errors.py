@@ -42,7 +42,7 @@ def malformed(error: Exception) -> str:
 def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None = None) -> str:
     """Return Go's message for a failed connection to `url`.
 
-    `address` replaces the URL's host in the message, if the host was resolved in another way.
+    If the host was not resolved with DNS, the message contains `address` instead of the URL's host.
     """
     parts = urlsplit(url)
     host, port = address or (parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
@@ -56,7 +56,7 @@ def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None 
 
 
 def failure_words(error: UpstreamFailed, host: str, port: int) -> str:
-    """Return Go's message for a request that was passed on to `host` and failed."""
+    """Return Go's message for a request that was forwarded to `host` and failed."""
     cause = root(error)
     match error:
         case UpstreamTimeout():

@@ -1,10 +1,10 @@
 """Calls other processes over HTTPS, as the engine requests with `CallOut` commands.
 
 Guarantees:
-- A call ends within its timeout, which covers the time from connecting to the last byte. A call that is retried can
-  take one timeout for each attempt.
-- If a server responds with 429 or 5xx and `Retry-After`, the same call is sent again after that time, within the call's
-  timeout.
+- A call ends within its timeout, which covers the time from connecting to the last byte. If a call is retried, each
+  attempt has its own timeout.
+- If a server responds with 429 or 5xx and `Retry-After`, the same call is sent again after the time in `Retry-After`,
+  within the call's timeout.
 - A failed call raises no error; the reply contains the error message of Go's HTTP client.
 - The HTTP client library is imported at the first call, so that a process without calls does not load it.
 """

@@ -1,4 +1,4 @@
-"""A request that is passed on to another server, with the interface that `http.proxying` requires.
+"""A request that is forwarded to another server, with the interface that `http.proxying` requires.
 
 Guarantees: the response is audited and counted like any other response, and has the request's `Audit-Id` and warnings.
 The response to an accepted upgrade contains only what the other server sent.
@@ -18,17 +18,17 @@ _SWITCHING = 101
 
 
 class ProxiedRequest:
-    """The `Downstream` of a request that is passed on. Used on the event loop's thread only."""
+    """The `Downstream` of a request that is forwarded. Used on the event loop's thread only."""
 
     def __init__(self, request: Request) -> None:
-        """Answer `request`."""
+        """Create the `Downstream` that answers `request`."""
         self.method = request.method
         self._request = request
         self._exchange = request.exchange
 
     @property
     def peer(self) -> str:
-        """The client's address; empty if it has none."""
+        """The client's address; empty if the address is unknown."""
         return self._exchange.peer
 
     @property
@@ -52,7 +52,10 @@ class ProxiedRequest:
         return self._exchange.is_disconnected
 
     async def piece(self) -> bytes:
-        """Return the next part of the body, empty at its end; raises the same errors as `Request.body`."""
+        """Return the next part of the body; at the end of the body, return an empty part.
+
+        Raises the same errors as `Request.body`.
+        """
         try:
             return await self._exchange.piece(BODY_PATIENCE)
         except (BodyTooSlow, TooManyBodies) as error:

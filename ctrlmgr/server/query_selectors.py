@@ -1,8 +1,8 @@
 """Parses the selectors in a request's query for authorizers.
 
-Guarantees: if a field selector requires a name and the whole query is valid, rules with `resourceNames` apply to this
-name. If one of the two selectors is malformed, the other is still used; the verb refuses the malformed selector later
-with its own error.
+Guarantees: if a field selector requires a name and the whole query is valid, authorization rules with `resourceNames`
+are checked against this name. If the field selector or the label selector is malformed, authorizers still use the other
+selector. The verb refuses the malformed selector later with its own error.
 
 Source: apiserver `pkg/endpoints/request/requestinfo.go`, `pkg/endpoints/filters/authorization.go`.
 """

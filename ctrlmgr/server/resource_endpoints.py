@@ -1,8 +1,8 @@
 """Maps each form of URL path to the kind that it addresses and the methods that it supports.
 
-Guarantees: the errors for unknown paths equal those of Kubernetes. The response is 404 for a path without a kind, or
-with a scope that the kind does not have. If a valid path does not support the method, the response is 405 and, as in
-Kubernetes, has no `Allow` header. Resolved paths are cached until the kinds change.
+Guarantees: the errors for unknown paths equal those of Kubernetes. If no kind has the path, or if the path has a scope
+that the kind does not have, the response is 404. If a valid path does not support the method, the response is 405 and,
+as in Kubernetes, has no `Allow` header. Resolved paths are cached until the kinds change.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE = {**_OBJECT, "POST": "create"}
 _PROXIED = {"HEAD": "get", "OPTIONS": "get"}
-"""Additional HTTP methods that a proxy supports, for which discovery has no verbs (`ConnectMethods`)."""
+"""HTTP methods that a proxy supports and that do not correspond to a verb in discovery (`ConnectMethods`)."""
 _METHOD_NAMES = {"create": "POST", "update": "PUT"}
 """The names that metrics use for verbs, if they differ from the verb."""
 
 _READING = frozenset({"GET", "HEAD"})
 _NAMED = frozenset({"update", "patch"})
-"""Verbs that need a name in the path. For built-in kinds, no path without an object's name supports these verbs."""
+"""Verbs that need a name in the path. Built-in kinds do not support these verbs on paths without an object's name."""
 _CONNECT = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 """Subresources that connect to a running process instead of a stored object."""
 
@@ -41,9 +41,9 @@ _SHOWN = frozenset({"scale", "status"})
 
 
 _PLACES: Final = 4096
-"""Maximum number of paths for which the endpoint is cached."""
+"""Maximum number of paths whose endpoints are cached."""
 _LONGEST: Final = 512
-"""Maximum length of a path for which the endpoint is cached, in bytes."""
+"""Maximum length in bytes of a path whose endpoint is cached."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """The HTTP methods whose request attributes are cached. Other methods are not cached, because a client can send any
 string as the method.
@@ -106,7 +106,8 @@ class Endpoint:
     def verb(self, method: str) -> str:
         """Return the verb of an HTTP method.
 
-        Raises `MethodNotAllowed` if there is none, and `BadRequest` if the verb needs a name.
+        Raises `MethodNotAllowed` if the method has no verb, and `BadRequest` if the verb needs a name that the path
+        lacks.
         """
         verb = self._verbs.get(method)
         if verb is None:
@@ -118,7 +119,7 @@ class Endpoint:
     def _not_allowed(self, method: str) -> MethodNotAllowed:
         """Return the 405 error for an HTTP method.
 
-        The message for custom kinds is a different one, because their handler has no router.
+        For custom kinds, the message is different, because Kubernetes' handler for custom kinds has no router.
         """
         resource = self.kind.resource
         if not self.kind.is_custom:
@@ -238,7 +239,9 @@ def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
 
 
 def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
-    """Return the endpoint of a custom kind, which has verbs instead of routes (apiextensions-apiserver `crdHandler`).
+    """Return the endpoint of a custom kind.
+
+    Custom kinds have verbs instead of routes (apiextensions-apiserver `crdHandler`).
 
     A HEAD request for a custom kind is handled like a GET, but built-in kinds have no route for HEAD.
     """
@@ -258,7 +261,7 @@ def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
 
 
 def unknown_resource() -> NotFound:
-    """Return the 404 error for a path below the API without a resource."""
+    """Return the 404 error for a path of the API that addresses no resource."""
     return NotFound("the server could not find the requested resource", details=StatusDetails())
 
 
@@ -292,7 +295,7 @@ def _scope(path: ResourcePath) -> str:
 
 
 def _is_place_of(kind: Kind, path: ResourcePath) -> bool:
-    """Return whether the path has the kind's scope: a namespace for a namespaced object, and otherwise none."""
+    """Return whether the path has the kind's scope: it must contain a namespace exactly if the kind is namespaced."""
     if kind.namespaced:
         return bool(path.namespace) or not path.name
     return not path.namespace or (path.resource == "namespaces" and path.namespace == path.name)

@@ -57,7 +57,7 @@ from ctrlmgr.server.watch.watching import Watches
 T = TypeVar("T")
 
 _SHAPING = frozenset({"create", "update", "patch"})
-"""Verbs that need the kind's schema even if no object of the kind exists yet."""
+"""Verbs that need the kind's schema even if there are no objects of the kind yet."""
 
 _ANY = GetOptions()
 _NO_OPTIONS = WriteOptions()
@@ -79,7 +79,7 @@ class Call:
     def negotiate(self) -> None:
         """Select the representation of the response from the Accept header.
 
-        Raises `NotAcceptable` if the client accepts none.
+        Raises `NotAcceptable` if the client accepts no supported representation.
         """
         request = self.request
         how = self.endpoint.accepts.negotiate(request.header(b"accept"))
@@ -118,7 +118,7 @@ class Call:
         return self.heard(media_type, await self.request.body())
 
     def heard(self, media_type: str, data: bytes) -> Body:
-        """Return a body. If the request is audited, the audit record receives the body when it is decoded."""
+        """Return a body. If the request is audited, the body is also passed to the audit record after it is decoded."""
         record = self.request.audit
         return Body(media_type, data) if record is None else Body(media_type, data, record.record_object)
 
@@ -193,7 +193,7 @@ class Api:
         return verb in _SHAPING or bool(self._engine.cacher.list(kind.storage))
 
     async def _prepared(self, call: Call, verb: str) -> None:
-        """Prepare the call's kind on another thread, because that can take long, and then handle the call."""
+        """Prepare the call's kind on another thread, because this can take long; then handle the call."""
         await self._driver.compute(call.endpoint.kind.prepare)
         await self._handlers[verb](call)
 
@@ -226,7 +226,7 @@ class Api:
             await self._watches.fail(stream, start)
 
     async def _started(self, operation: Operation[Start]) -> Start | ApiError:
-        """Return the start of a watch, or the error that the watch sends as its only event."""
+        """Return the start of a watch; if the watch cannot start, return the error that it sends as its only event."""
         try:
             return await self._driver.run(operation)
         except (Expired, RequestTimeout) as error:
@@ -319,7 +319,7 @@ class Api:
             is_folder = call.request.location.path.endswith("/")
             options = connect_options(gvk, call.request.query, call.path, is_folder=is_folder)
             new_warnings = await self._admit(call, Verb.CONNECT, options, gvk)
-            # these warnings are sent even if the connection fails
+            # these warnings are sent even if the connection to the container fails
             call.request.headers = (*call.request.headers, *warnings(new_warnings))
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))

@@ -1,8 +1,8 @@
 """Sends reviews to another server: TokenReviews and SubjectAccessReviews.
 
 Guarantees:
-- A transient failure is retried; there are up to five attempts, with increasing pauses. If the server is unreachable or
-  rejects the review, the review is not sent again.
+- After a transient failure, the review is sent again, in up to five attempts with increasing pauses. If the server is
+  unreachable or rejects the review, the review is not sent again.
 - Errors contain the messages of Go's HTTP client.
 
 Source: apiserver `pkg/util/webhook/webhook.go` (`WithExponentialBackoff`, `DefaultShouldRetry`).
@@ -58,7 +58,7 @@ class ReviewServer:
             is_checked=access.is_checked,
             tries=_TRIES,
         )
-        # The request may run without a task (`eager_coroutines`), but a call needs a task.
+        # The request may run without a task (`eager_coroutines`), but the call of the server needs a task.
         (reply,) = await asyncio.create_task(self._caller.call([call]))
         if reply.problem:
             raise ReviewFailed(f'Post "{self.url}": {reply.problem}')

@@ -1,8 +1,8 @@
 """Parses URL paths of the Kubernetes API.
 
 Guarantees:
-- A URL path is decoded only once. A path is invalid if it contains `..`, `//`, or an encoded slash or NUL, because a
-  program that decodes or normalises the path again would get another path.
+- A URL path is decoded only once. A path is invalid if it contains `..`, `//`, or an encoded slash or NUL, because
+  another program that decodes or normalises the path again would get a different path.
 - The result does not depend on the served kinds, so it reveals nothing about them to unauthorized clients (apiserver
   `pkg/endpoints/request/requestinfo.go`).
 
@@ -26,7 +26,7 @@ _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 """Segments after `namespaces/NAME` that are subresources of the namespace, and not resources in the namespace."""
 
 _PREFIXES = frozenset({"proxy", "watch"})
-"""Segments that may precede a resource in a path and are then the verb (`specialVerbs`)."""
+"""Path segments that may precede a resource; such a segment is the verb of the request (`specialVerbs`)."""
 
 _AMBIGUOUS = re.compile(r"%(2f|00|25|5c)|\\", re.IGNORECASE)
 """Matches an encoded slash, NUL, percent sign or backslash, or a literal backslash."""
@@ -44,7 +44,7 @@ class ResourcePath(NamedTuple):
     name: str = ""
     subresource: str = ""
     rest: str = ""
-    """The path after the subresource, for subresources that pass it on (`proxy`)."""
+    """The path after the subresource, which the subresource `proxy` forwards."""
     prefix: str = ""
     """The deprecated prefix `watch` or `proxy` before the resource."""
 
@@ -64,7 +64,7 @@ class Location(NamedTuple):
     resource: ResourcePath | None
     """The resource in the path; None if the path does not address a resource."""
     is_api: bool
-    """Whether the response for an unknown path is a `Status`."""
+    """Whether an error response for an unknown path is a `Status`."""
     problem: str = ""
     """The reason why the path cannot be parsed; empty if the path was parsed."""
 
@@ -96,7 +96,7 @@ def _below_version(parts: list[str]) -> list[str] | None:
 
 
 def _resource_path(whole: list[str], parts: list[str]) -> ResourcePath:
-    """Return the resource in `parts`, the segments of `whole` after the version."""
+    """Return the resource in `parts`, which are the segments after the API version in the segments `whole`."""
     group, version = ("", whole[1]) if whole[0] == "api" else (whole[1], whole[2])
     prefix = parts[0] if parts[0] in _PREFIXES else ""
     if prefix:

@@ -1,7 +1,7 @@
-"""Threads for blocking calls, such as database reads and compression, so that the event loop never blocks.
+"""Runs blocking calls, such as database reads and compression, on threads, so that the event loop never blocks.
 
-Guarantees: calls start in the order in which they were passed, a few at a time. The coroutine that awaits a call
-receives its result or error. `stop` lets all calls finish that were passed before.
+Guarantees: calls start in the order in which callers pass them; at most `count` calls run at a time. The coroutine that
+awaits a call receives its result or error. `stop` waits until all calls that were passed earlier have ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctrlmgr import threads
 T = TypeVar("T")
 
 COUNT = 4
-"""Default number of threads; a database would not serve reads faster on more connections."""
+"""Default number of threads. On more connections, a database would not serve reads faster."""
 
 
 class Workers:
@@ -61,7 +61,7 @@ class Workers:
     def _work(self) -> None:
         while (work := self._calls.get()) is not None:
             work()
-            # releases the call and its arguments, such as a large body, before the thread waits for the next call
+            # releases the call and its arguments, such as a large body, before this thread waits for its next call
             del work
 
 

@@ -1,7 +1,8 @@
 """Parses the discovery documents of extension servers: aggregated documents, and documents of one version.
 
 Source: kube-aggregator `pkg/apiserver/handler_discovery.go`, apiserver `pkg/endpoints/installer.go`
-(`ConvertGroupVersionIntoToDiscovery`). If a discovery document does not have a known form, ValueError is raised.
+(`ConvertGroupVersionIntoToDiscovery`). The functions raise ValueError if a discovery document does not have a known
+form.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _entry(resource: _Resource) -> Unstructured:
 
 
 def _bare(name: str, scope: str) -> Unstructured:
-    """Return an entry for a resource of which the discovery document lists only subresources."""
+    """Return an entry for a resource, if the discovery document lists only subresources of the resource."""
     return {"resource": name, "responseKind": dict(_NO_KIND), "scope": scope, "singularResource": "", "verbs": None}
 
 
@@ -105,7 +106,7 @@ def _add(parent: Unstructured, name: str, resource: _Resource) -> None:
 
 
 def _with_kinds(resource: Unstructured) -> Unstructured:
-    """Return a resource whose subresources, too, have a response kind, because old clients need this field."""
+    """Return a resource; if the resource or a subresource has no response kind, add an empty kind for old clients."""
     parts = resource.get("subresources") or ()
     more = {"subresources": [{**each, "responseKind": each.get("responseKind") or _NO_KIND} for each in parts]}
     return {**resource, "responseKind": resource.get("responseKind") or _NO_KIND, **(more if parts else {})}

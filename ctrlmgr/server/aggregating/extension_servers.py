@@ -1,12 +1,12 @@
 """Finds the extension servers that APIServices name, and resolves the servers' addresses.
 
 Guarantees:
-- The extension servers are those in the newest APIServices that the cache contains. A look-up takes one dictionary
-  access, and no time while no APIService names a server.
-- The Service of an extension server is resolved again for each request, to one of its ready endpoints or to its cluster
-  address.
-- Servers with equal certificate authorities share a TLS context; connections with different TLS contexts are never
-  shared.
+- The extension servers are those in the newest APIServices that the cache contains. A look-up of a server takes one
+  dictionary access.
+- The Service of an extension server is resolved again for each request, to a ready endpoint or the cluster address of
+  the Service.
+- Servers with equal certificate authorities share a TLS context. Requests share a connection only if their TLS context
+  is the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEGACY: Final = ("", "v1")
 
 
 class TransportUnusable(CtrlmgrError):
-    """Raised if the authorities in an APIService, or this server's client certificate, cannot be used."""
+    """Raised if the authorities in an APIService, or the client certificate of this server, cannot be used."""
 
 
 class ExtensionServers:
@@ -87,7 +87,8 @@ class ExtensionServers:
     def upstream(self, remote: RemoteService) -> Upstream:
         """Return the address of an extension server.
 
-        Raises `Unresolved` if its Service has none, and `TransportUnusable` if a certificate cannot be used.
+        Raises `Unresolved` if the server's Service has no address, and `TransportUnusable` if a certificate cannot be
+        used.
         """
         where = remote.namespace, remote.service, remote.port
         if self._by_endpoints:

@@ -21,7 +21,7 @@ from ctrlmgr.server.aggregating.user_headers import user_headers
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 AGGREGATOR: Final = User("system:kube-aggregator", "", (MASTERS,))
-"""The user as which documents are requested, which may read all documents on every server."""
+"""The user of requests for documents. This user may read all documents on every server."""
 
 
 class Fetched(NamedTuple):

@@ -13,7 +13,7 @@ from ctrlmgr.api.unstructured import Unstructured
 
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 _KEPT: Final = ("description", "externalDocs", "tags", "summary", "deprecated", "operationId")
-"""The fields of an operation that both versions have."""
+"""The fields of an operation that are the same in OpenAPI v2 and v3."""
 _SIMPLE: Final = ("type", "format", "uniqueItems")
 _PREFIXES: Final = {
     "#/definitions/": "#/components/schemas/",
@@ -89,7 +89,10 @@ def _parameter(parameter: Mapping[str, Any]) -> Unstructured:
 
 
 def _schema(schema: Mapping[str, Any]) -> Unstructured:
-    """Return a schema; a reference beside other fields is wrapped, because OpenAPI v3 ignores these fields."""
+    """Return a schema.
+
+    Wrap a reference that has sibling fields, because OpenAPI v3 ignores fields beside a reference.
+    """
     found = dict(schema)
     if "properties" in found:
         found["properties"] = {name: _schema(each) for name, each in found["properties"].items()}

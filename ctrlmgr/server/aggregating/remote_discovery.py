@@ -1,7 +1,7 @@
 """Stores the discovery documents of extension servers, which become part of the merged discovery document.
 
-Guarantees: no request waits for an extension server, because the merged document contains the last known resources. If
-the server of a version does not respond, the version is listed as stale, without resources.
+Guarantees: no client's request waits for an extension server, because the merged document contains the last known
+resources. If the server of a version does not respond, the version is listed as stale, without resources.
 
 Source: kube-aggregator `pkg/apiserver/handler_discovery.go`.
 """
@@ -30,7 +30,7 @@ _TYPES: Final = (
 _AGGREGATED: Final[Header] = (b"accept", _TYPES.encode())
 _JSON: Final[Header] = (b"accept", b"application/json")
 _UNPRIVILEGED: Final = User("system:kube-aggregator")
-"""The user as which the discovery document of one version is requested."""
+"""The user of requests for the discovery document of one version; this user has no special permissions."""
 
 
 class RemoteVersion(NamedTuple):
@@ -49,7 +49,7 @@ class RemoteDiscovery(RemoteDocuments[RemoteVersion]):
     """The discovery documents of all extension servers."""
 
     def __init__(self, servers: ExtensionServers) -> None:
-        """Ask `servers`."""
+        """Create an instance that requests discovery documents from `servers`."""
         self._cached: dict[tuple[str, str, int], _Cached] = {}
         super().__init__(servers)
 
@@ -58,7 +58,7 @@ class RemoteDiscovery(RemoteDocuments[RemoteVersion]):
         return RemoteVersion()
 
     async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> RemoteVersion:
-        """Return the version as its server's discovery document describes it."""
+        """Return the version as its extension server's discovery document describes it."""
         return RemoteVersion(await self._resources(key, remote, fetcher), is_current=True)
 
     async def _resources(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> Sequence[Unstructured]:

@@ -1,8 +1,9 @@
 """Fetches the documents of each extension server periodically, and stores the last response.
 
 Guarantees:
-- One task per server fetches its documents when its APIService changes, every `refresh` seconds, and after a failure
-  (500 ms later at first, doubled each time). A server that does not respond does not delay other servers.
+- One task per server fetches the server's documents when its APIService changes, and every `refresh` seconds. After a
+  failure, the task retries after 500 ms; each further failure doubles this pause. A server that does not respond does
+  not delay other servers.
 - Any thread may read the stored responses.
 """
 
@@ -66,7 +67,7 @@ class RemoteDocuments(Generic[T]):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Send requests to the servers on the current event loop while the context is open."""
+        """Fetch the servers' documents on the current event loop while the context is open."""
         self._fetcher = Fetcher(self.servers)
         self._update()
         try:

@@ -1,8 +1,8 @@
 """Stores the OpenAPI v3 documents of extension servers, for `kubectl explain` and validation by clients.
 
-Guarantees: no request waits for an extension server. A document is downloaded again only if its digest in the server's
-index has changed. If a server fails, its last document is kept. If a server has no OpenAPI v3, its OpenAPI v2 document
-is downloaded, with its ETag, and converted to v3; a server with neither has no document.
+Guarantees: no client's request waits for an extension server. A document is downloaded again only if its digest in the
+server's index has changed. If a server fails, its last document is kept. If a server has no OpenAPI v3, its OpenAPI v2
+document is downloaded, with its ETag, and converted to v3; if the server has neither, there is no document.
 
 Source: kube-aggregator `pkg/controllers/openapiv3`, `pkg/controllers/openapi/aggregator/downloader.go`.
 """
@@ -55,7 +55,7 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
     """The OpenAPI v3 documents of all extension servers."""
 
     def __init__(self, servers: ExtensionServers) -> None:
-        """Ask `servers`."""
+        """Create an instance that requests OpenAPI documents from `servers`."""
         super().__init__(servers, _LONGEST)
 
     def without_answer(self, before: RemoteSchema | None) -> RemoteSchema:
@@ -63,7 +63,7 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
         return before or RemoteSchema()
 
     async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> RemoteSchema:
-        """Return the OpenAPI document of a version; it is downloaded only if its digest has changed."""
+        """Return the OpenAPI document of a version; download the document only if its digest has changed."""
         answer = await fetcher.fetch(remote, _INDEX, [_JSON], TIMEOUT)
         if answer.code == 404:
             return await self._converted(remote, self.versions.get(key), fetcher)
@@ -76,7 +76,10 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
         return RemoteSchema(entry.url, await self._document(remote, entry.url, fetcher))
 
     async def _converted(self, remote: RemoteService, before: RemoteSchema | None, fetcher: Fetcher) -> RemoteSchema:
-        """Return the server's OpenAPI v2 document, converted to v3; the stored document if it has not changed."""
+        """Return the server's OpenAPI v2 document, converted to v3.
+
+        If the document has not changed, return the stored one.
+        """
         etag = before.url.removeprefix(_ETAG) if before is not None and before.url.startswith(_ETAG) else ""
         condition = [(b"if-none-match", etag.encode("latin-1"))] if etag else []
         answer = await fetcher.fetch(remote, _V2, [_JSON, *condition], TIMEOUT)
@@ -89,7 +92,7 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
         url = f"{_ETAG}{found}" if found else f"{_V2}?hash={hashlib.sha256(body).hexdigest()}"
         if before is not None and before.url == url:
             return before
-        # A large document takes long to convert; other requests are answered meanwhile.
+        # The conversion of a large document takes long; this server answers other requests during the conversion.
         return RemoteSchema(url, await asyncio.to_thread(_as_v3, remote, body))
 
     async def _document(self, remote: RemoteService, url: str, fetcher: Fetcher) -> bytes:

@@ -1,7 +1,7 @@
-"""Selects the client's headers that are passed on, and creates the headers with which a front proxy names the user.
+"""Selects the client's headers that are forwarded, and creates the headers with which a front proxy names the user.
 
 Guarantees: a client cannot set the headers that name the user. The client's credentials and impersonation headers are
-not passed on.
+not forwarded.
 
 Source: client-go `transport/round_trippers.go` (`SetAuthProxyHeaders`), apiserver `pkg/endpoints/filters`.
 """
@@ -25,7 +25,7 @@ _TOKEN: Final = frozenset(b"!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzAB
 
 
 def passed_headers(headers: Iterable[Header], user: User) -> Iterator[Header]:
-    """Yield the client's headers that are passed on, and the headers that name the client's user."""
+    """Yield the client's headers that are forwarded, and the headers that name the client's user."""
     yield from without_credentials(headers)
     yield from user_headers(user)
 

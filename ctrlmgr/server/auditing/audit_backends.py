@@ -20,9 +20,9 @@ from ctrlmgr.metrics import AUDIT_ERRORS
 log = structlog.get_logger(__name__)
 
 _TO_STORE = Batching(buffer_size=20_000, max_size=20_000, max_wait=0.25, qps=1.0)
-"""The settings of batches, of which at most one is written per second, because each batch is stored as a row.
+"""The settings of the batches. Each batch is stored as a row, so at most one batch is written per second.
 
-In such a batch, an event waits at most 0.25 s.
+An event waits at most 0.25 s in a batch.
 """
 
 

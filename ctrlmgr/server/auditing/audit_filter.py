@@ -2,8 +2,8 @@
 
 Guarantees:
 - A request that the policy does not record (level None) costs one look-up in the policy.
-- If a backend fails, the failure is counted and the event is lost, but the request continues. If a strict backend fails
-  at the first event of a request, the request is refused.
+- If a backend fails, the failure is counted and the event is lost, but the request continues. There is one exception:
+  if a strict backend fails at the first event of a request, the request is refused.
 - A backend without batches receives an event before the response is sent. The last events of all requests that are
   answered in one turn of the event loop are passed to backends in one call.
 
@@ -34,7 +34,7 @@ _RECEIVED, _STARTED, _COMPLETE = Stage.REQUEST_RECEIVED, Stage.RESPONSE_STARTED,
 
 
 class Backend(Protocol):
-    """A backend that stores or sends audit events; it neither raises errors nor waits for another process."""
+    """A backend that stores or sends audit events. Its methods raise no errors and do not wait for other processes."""
 
     @property
     def is_strict(self) -> bool:

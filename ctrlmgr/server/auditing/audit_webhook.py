@@ -1,8 +1,8 @@
 """Sends audit events to a webhook in batches, on its own thread.
 
 Guarantees:
-- No request waits for the webhook, unless its mode is `blocking` (`Blocking`). An event that does not fit into the
-  buffer, or cannot be sent in `_TRIES` tries, is counted and lost.
+- If the webhook's mode is `blocking` (`Blocking`), requests wait for the webhook. In the other modes, no request waits.
+  An event that does not fit into the buffer, or cannot be sent in `_TRIES` tries, is counted and lost.
 - When the process stops, the remaining events are sent once, without retries.
 
 Source: apiserver `plugin/pkg/audit/webhook/webhook.go`, `pkg/util/webhook`.
@@ -121,7 +121,7 @@ class ToWebhook:
         return False
 
     def _try(self, body: bytes) -> _Problem | None:
-        """Make one attempt to send events; return the problem, None if the attempt succeeded.
+        """Make one attempt to send events; return the problem, or None if the attempt succeeded.
 
         A rejection by the other server is not retried.
         """
@@ -136,7 +136,7 @@ class ToWebhook:
         return _Problem(f"it answered {answer.status}", passes)
 
     def _wait(self, seconds: float) -> bool:
-        """Wait before the next attempt; return whether the caller should make the attempt."""
+        """Wait before the next attempt; return False if the caller should make no further attempt."""
         deadline = self._clock.monotonic() + seconds
         with self._stopping:
             while not self._is_stopping and (rest := deadline - self._clock.monotonic()) > 0:

@@ -27,7 +27,7 @@ class Authenticator(Protocol):
 
 
 class AllowEverything(AlwaysAllow):
-    """An `Authenticator` and `Authorizer` with a single user, whose requests are all allowed."""
+    """An `Authenticator` and `Authorizer` that assigns all requests to a single user and allows all requests."""
 
     def __init__(self, user: User | None = None) -> None:
         """Authenticate every request as `user`, by default as the administrator."""

@@ -1,7 +1,7 @@
 """Validates the spec of an access review, and converts the spec to the attributes of a request.
 
-Guarantees: a selector, or a term of a selector, that cannot be parsed is ignored. The review then asks about more
-requests, never about fewer, and its status contains the error (`evaluationError`). A selector of more than
+Guarantees: a selector, or a term of a selector, that cannot be parsed is ignored. As a result, the review asks about
+more requests, never about fewer. The review's status contains the error (`evaluationError`). A selector of more than
 `MOST_REQUIREMENTS` requirements is refused before any requirement is parsed.
 
 Source: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
@@ -30,8 +30,8 @@ _FIELDS = ("group", "version", "resource", "subresource", "namespace", "name")
 def review_errors(review: Unstructured, *, names_user: bool, namespace: str | None) -> list[FieldError]:
     """Return the validation errors of an access review.
 
-    `names_user` says whether the review's spec contains a user. `namespace` is the namespace in the URL path, which
-    only a LocalSubjectAccessReview has.
+    `names_user` says whether the review's spec contains a user. `namespace` is the namespace in the URL path; only a
+    LocalSubjectAccessReview has a namespace in its path.
     """
     spec = review.get("spec") or {}
     errors = _spec_errors(spec, names_user=names_user)
@@ -162,7 +162,7 @@ _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def _is_field_term(term: Requirement) -> bool:
-    """Return whether a term is valid in a field selector, in which it must compare with a single value."""
+    """Return whether a term is valid in a field selector: the term must compare the field with a single value."""
     return term.operator in ("In", "NotIn") and len(term.values) == 1
 
 

@@ -35,9 +35,9 @@ class AccountKeys(NamedTuple):
 def read_account_keys(own: Path, signing: str, kept: str, verifying: Sequence[str]) -> AccountKeys:
     """Read the keys from the files that three settings name; raises `SettingsError` if a file cannot be used.
 
-    If one of `signing` and `kept` is empty, the key in the other file is used for both. If both are empty, the key in
-    the file `own` is used; if the file does not exist, a key is generated. All signing keys are also used to verify
-    tokens.
+    If only one of `signing` and `kept` is empty, the key in the other file is used for both purposes. If both are
+    empty, the key in the file `own` is used; if the file does not exist, a key is generated. All signing keys are also
+    used to verify tokens.
     """
     first = _private("signing_key_file", signing or kept) if signing or kept else _own(own)
     second = _private("private_key_file", kept) if kept and signing else first

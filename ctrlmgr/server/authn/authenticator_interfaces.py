@@ -1,8 +1,8 @@
 """Defines the interfaces of authenticators, with their arguments and results.
 
-An `Authenticator` authenticates a request, and a `TokenAuthenticator` a bearer token. Both types of authenticators may
-wait for other processes. An authenticator returns None for credentials of a type that it does not handle, and raises
-`CredentialsRefused` for invalid credentials.
+An `Authenticator` authenticates a request, and a `TokenAuthenticator` authenticates a bearer token. Both types of
+authenticators may wait for other processes. An authenticator returns None for credentials of a type that it does not
+handle, and raises `CredentialsRefused` for invalid credentials.
 
 Source: apiserver `pkg/authentication/authenticator/interfaces.go`.
 """
@@ -52,12 +52,14 @@ class Authenticator(Protocol):
 
 
 class TokenAuthenticator(Protocol):
-    """Determines the user of a bearer token."""
+    """Determines the user that a bearer token identifies."""
 
     async def authenticate_token(
         self, token: str, audiences: Audiences, notes: AuthenticationNotes
     ) -> Authenticated | None:
-        """Return the user of `token` for one of `audiences`; None if this authenticator does not handle such a token.
+        """Return the user of `token` for one of `audiences`.
+
+        None if this authenticator does not handle tokens of this type.
 
         Raises `CredentialsRefused`.
         """

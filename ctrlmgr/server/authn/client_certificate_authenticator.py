@@ -2,7 +2,7 @@
 
 Guarantees:
 - The certificate of each request is checked against the current authorities and the current time. If a certificate
-  expires or its authority is removed, the certificate is refused from then on, also on open connections.
+  expires or its authority is removed, later requests with the certificate are refused, even on open connections.
 - Headers of a front proxy are used only if the client presents a certificate of the proxy's authority with an allowed
   name.
 
@@ -30,10 +30,11 @@ from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 _ENTRIES: Final = 1024
 """Maximum number of cached certificate chains; a client keeps its certificate for hours."""
 _SIZE: Final = 8 * 1024 * 1024
-"""Maximum total size of cached certificate chains, in bytes."""
+"""Maximum total size of the cached certificate chains, in bytes."""
 
 _REFUSED_FOR = 10.0
-"""Seconds for which the refusal of a certificate is cached, as long as the refusal of a token in apiserver."""
+"""Seconds for which the refusal of a certificate is cached. apiserver caches the refusal of a token for the same time.
+"""
 
 
 class Authorities(Protocol):
@@ -74,7 +75,7 @@ class CertificateVerifier:
     def user(self, presented: Sequence[bytes]) -> User | None:
         """Return the user of a client that presented these certificates.
 
-        Raises `CredentialsRefused` if they are not valid.
+        Raises `CredentialsRefused` if the certificates are not valid.
         """
         authorities = self._authorities.certificates
         if authorities is not self._seen:
@@ -110,17 +111,20 @@ class ClientCertificates:
         self._vouching = CertificateVerifier(authorities, certificate_user, clock=clock)
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return the user of the client's certificate; None if there is no certificate, or if it names no user."""
+        """Return the user of the client's certificate.
+
+        None if the client has no certificate, or if its certificate names no user.
+        """
         return self._vouching.user(parts.certificates) if parts.certificates else None
 
 
 class FrontProxies:
-    """An `Authenticator` for users that trusted proxies name in headers."""
+    """An `Authenticator` for users whose names trusted proxies send in headers."""
 
     def __init__(
         self, authorities: Authorities, names: Sequence[str], headers: RequestHeaders, *, clock: Clock
     ) -> None:
-        """Create an authenticator that trusts `headers` from clients whose certificate is of `authorities`.
+        """Create an authenticator that trusts `headers` if one of `authorities` has issued the client's certificate.
 
         The certificate must have one of the common names `names`; an empty list allows any name.
         """

@@ -31,7 +31,7 @@ _FOR_AN_HOUR = (b"cache-control", b"public, max-age=3600")
 
 
 def issuer_pages(issuer: str, keys: VerificationKeys, keys_url: Callable[[], str]) -> Mapping[str, Page]:
-    """Return the pages by URL path; as in Kubernetes, there are none if the issuer is not an https URL.
+    """Return the pages by URL path. If the issuer is not an https URL, return no pages, as in Kubernetes.
 
     `keys_url` returns the URL at which the keys are served. `keys_url` is called for each request, because the server's
     port is not known before the start.

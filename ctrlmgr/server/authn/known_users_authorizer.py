@@ -2,8 +2,8 @@
 
 Guarantees:
 - Anonymous users may read the health paths, `/version` and the page at `/ui`, but not its data below `/ui/api`. All
-  other anonymous requests are refused with 403. Two kinds of requests additionally require the group `system:masters`:
-  impersonation and the debug paths.
+  other anonymous requests are refused with 403. Only members of the group `system:masters` may impersonate other users
+  and read the debug paths.
 """
 
 from __future__ import annotations

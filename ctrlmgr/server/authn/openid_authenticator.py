@@ -1,9 +1,9 @@
 """Authenticates tokens of the issuers in the file of `--authentication-config`, which is reloaded when it changes.
 
 Guarantees:
-- The signing keys of an issuer are fetched when its first token arrives, and then kept. If a token names an unknown
-  key, the keys are fetched again, at most every `_BETWEEN` seconds. Only requests with tokens of an issuer wait for
-  that issuer's keys.
+- The signing keys of an issuer are fetched when the first token of the issuer arrives, and then kept. If a token names
+  an unknown key, the keys are fetched again, at most every `_BETWEEN` seconds. Only requests with tokens of an issuer
+  wait for that issuer's keys.
 - The signature of a token is verified only once, because the digests of verified tokens are cached until the issuer's
   keys change. The configured rules about claims are evaluated for each request.
 - If an expression in the configuration file cannot be evaluated for a token, the token is refused and the error is
@@ -107,7 +107,7 @@ class IssuerTokens:
         async with self._asking:
             if self._known(requested) is None and self._clock.monotonic() - self._asked_at >= _BETWEEN:
                 self._asked_at = self._clock.monotonic()
-                # the request may run without a task (`eager_coroutines`), but a call needs a task
+                # the request may run without a task (`eager_coroutines`), but the fetch of keys needs a task
                 await asyncio.create_task(self._ask())
         if self._keys is None:
             raise CredentialsRefused(_UNINITIALIZED)
@@ -194,8 +194,8 @@ class ConfiguredTokens(IssuersTokens):
     ) -> None:
         """Read `file`; `on_change` is called with the configuration now, and after each reload. Raises `SettingsError`.
 
-        Authenticated tokens are valid for `audiences`, which are this server's own audiences. The configuration file
-        names the audiences of which a token must contain one.
+        Authenticated tokens are valid for `audiences`, which are this server's own audiences. A token must contain one
+        of the audiences in the configuration file.
         """
         super().__init__(audiences, clock=clock)
         self._file = file

@@ -1,4 +1,4 @@
-"""Answers reviews, which are objects with which clients query users and rights, and which are never stored.
+"""Answers reviews. A review is an object with which a client queries users or rights; reviews are never stored.
 
 | kind | asks |
 |---|---|
@@ -53,7 +53,7 @@ class Question(NamedTuple):
 
 
 class Reviews:
-    """Answers reviews, without any state between calls."""
+    """Answers reviews. An instance keeps no state between calls."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
         """Create an instance that authenticates tokens with `authenticator` and checks rights with `authorizer`."""
@@ -69,7 +69,7 @@ class Reviews:
         }
 
     def covers(self, kind: Kind) -> bool:
-        """Return whether a kind is the kind of a review."""
+        """Return whether the objects of a kind are reviews."""
         return kind.name in self._answers
 
     async def answer(self, question: Question) -> Unstructured:

@@ -3,7 +3,7 @@
 Guarantees:
 - A token is accepted only if it names one of this server's issuers and one of the server's keys verifies its signature.
   The audience of the token must match, and the objects to which the token is bound must exist at every request.
-- The header of a token can only select one of the server's keys.
+- The header of a token can select a key, but only one of the server's keys.
 - A token in a Secret is accepted while the Secret contains it, and `on_use` is called for each use. If `lookup` is not
   set, Secrets are not read, and a token in a Secret is always accepted.
 
@@ -37,7 +37,7 @@ from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 LEGACY = "authentication.k8s.io/legacy-token"
-"""The audit annotation of a request whose token contains no audience."""
+"""The key of the audit annotation for requests whose token contains no audience."""
 
 _ENTRIES: Final = 1024
 _SIZE: Final = 8 * 1024 * 1024

@@ -39,7 +39,8 @@ class Tokens(ForAllAudiences):
     def __init__(self, fixed: Mapping[str, User], file: Path | None = None, audiences: Audiences = ()) -> None:
         """Create an authenticator for the `fixed` tokens, and for the tokens in `file` if the file exists.
 
-        All are valid for `audiences`. Raises `SettingsError` if the file is malformed or other users may read it.
+        All tokens are valid for `audiences`. Raises `SettingsError` if the file is malformed or other users may read
+        it.
         """
         super().__init__(audiences)
         self._fixed = {_digest(token): known(user) for token, user in fixed.items()}

@@ -1,6 +1,6 @@
 """Labels Secrets with the day on which their token was last used.
 
-Guarantees: each day is written at most once per Secret, and a failed write is not retried. No request waits until the
+Guarantees: each Secret is labelled at most once a day, and a failed write is not retried. No request waits until the
 label is written.
 
 Source: Kubernetes' `pkg/serviceaccount/legacy.go` (`patchSecretWithLastUsedDate`), KEP-2799.

@@ -1,9 +1,9 @@
 """Answers token requests of service accounts (`serviceaccounts/NAME/token`, `kubectl create token`).
 
 Guarantees: a token is bound to objects that exist when it is issued. A token that is bound to a pod is issued only for
-the pod's own service account. The lifetime of a token is at most as long as the client requested and as the server
-allows. There is one exception: a token that a kubelet requests for a projected volume is valid for a year, and each use
-after the first hour is recorded.
+the pod's own service account. The lifetime of a token exceeds neither the requested lifetime nor the server's limit.
+There is one exception: a token that a kubelet requests for a projected volume is valid for a year, and each use after
+the first hour is recorded.
 
 Source: Kubernetes' `pkg/registry/core/serviceaccount/storage/token.go`, `pkg/apis/authentication/validation`.
 """
@@ -83,7 +83,7 @@ class TokenRequests:
         self._extends = extends
 
     def check(self, name: str, namespace: str, request: Unstructured) -> None:
-        """Check the metadata of a TokenRequest and that its namespace is not terminating; set the namespace.
+        """Check a TokenRequest's metadata and that its namespace is not terminating; set the namespace in the request.
 
         Raises `Invalid`, `BadRequest`, `NotFound` or `NamespaceTerminating` if a check fails.
         """
@@ -102,7 +102,7 @@ class TokenRequests:
             raise refuse(TOKEN_REQUEST.kind, TOKEN_REQUEST.group, name, [error])
 
     def complete(self, account: Object, request: Unstructured) -> None:
-        """Set the defaults of a TokenRequest and the fields that the server sets; validating admission follows."""
+        """Set the defaults of a TokenRequest, and the fields that the server sets, before validating admission runs."""
         given = request.get("metadata") or {}  # a wrong uid is refused later, in `answer`
         request["metadata"] = {
             "uid": account.uid,
@@ -184,7 +184,7 @@ class TokenRequests:
         return obj
 
     def _node_of(self, pod: Object) -> Reference | None:
-        """Return the node of a pod; if the node does not exist, it has no uid."""
+        """Return the node of a pod; if the node does not exist, the returned node has no uid."""
         name = pod.view(_Pod).spec.node_name
         if not name:
             return None

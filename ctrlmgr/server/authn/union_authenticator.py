@@ -1,4 +1,4 @@
-"""Combines authenticators, of which the first that recognises the credentials determines the user.
+"""Combines authenticators: the first authenticator that recognises the credentials determines the user.
 
 Guarantees:
 - If one authenticator succeeds, refusals of earlier authenticators are ignored. If no authenticator succeeds and at
@@ -57,10 +57,10 @@ class BearerTokens:
         return (await self.review(token, self._audiences, parts.notes)).user
 
     async def review(self, token: str, audiences: Audiences, notes: AuthenticationNotes) -> Authenticated:
-        """Return the user of a token for `audiences`, from the first authenticator that recognises it.
+        """Return the user of a token for `audiences`, from the first authenticator that recognises the token.
 
-        Raises `CredentialsRefused` with all reasons if at least one authenticator refuses the token and none recognises
-        it.
+        Raises `CredentialsRefused` with all reasons if no authenticator recognises the token and at least one
+        authenticator refuses it.
         """
         reasons = [_UNKNOWN]
         for each in self._authenticators:
@@ -102,9 +102,9 @@ class Authentication:
         audiences: Audiences,
         anonymous: Anonymous | None = None,
     ) -> None:
-        """Create an authenticator that calls `authenticators`, and then `tokens` for tokens for `audiences`.
+        """Create an authenticator that calls `authenticators`, and then `tokens` with bearer tokens for `audiences`.
 
-        `anonymous` decides which requests may be anonymous; by default, all may be.
+        `anonymous` decides which requests may be anonymous; by default, all requests may be anonymous.
         """
         self._bearer = BearerTokens(tokens, audiences)
         self._authenticators = (*authenticators, self._bearer)

@@ -5,8 +5,9 @@ Guarantees:
   client then connects again, and the server refuses the request with the reason.
 - If `rights` is given, a watch is also ended when its user is no longer allowed to start it. (Kubernetes checks
   permissions only when a watch starts.)
-- Each set of credentials is authenticated only once per round, and each permission is checked only once, even if many
-  watches share it. While an authenticator or authorizer does not respond, watches stay open.
+- Each set of credentials is authenticated, and each permission is checked, only once per round, even if many watches
+  have the same credentials or need the same permission. While an authenticator or authorizer does not respond, watches
+  stay open.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ EVERY = 20.0
 
 
 _UNKNOWN: Final = User("")
-"""The value that stands for the user of credentials that cannot be checked at the moment."""
+"""The value that stands for the user if the credentials cannot be checked at the moment."""
 
 
 class LongRunningRequest(Protocol):
@@ -45,7 +46,7 @@ class Rights(Protocol):
     async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
         """Return whether the sender is allowed to make a request with these headers.
 
-        Also True if that cannot be determined.
+        Also return True if the permission cannot be determined.
         """
 
 
@@ -57,7 +58,7 @@ class _TrackedRequest(NamedTuple):
 
 
 class _Credentials(NamedTuple):
-    """The identity of credentials: the token, the certificates, and the user that they identified at the start."""
+    """The identity of credentials: the token, the certificates, and their user when the request started."""
 
     token: bytes
     certificates: tuple[bytes, ...]
@@ -112,7 +113,10 @@ class WatchRevalidation:
             await asyncio.sleep(0)  # other requests are answered in between
 
     async def _user(self, credentials: _Credentials, parts: RequestParts) -> User | None:
-        """Return the user of the credentials; None if they are invalid, `_UNKNOWN` if that cannot be determined."""
+        """Return the user of the credentials.
+
+        None if they are invalid, `_UNKNOWN` if their validity cannot be determined.
+        """
         try:
             user = await self._authenticator.authenticate(RequestParts(parts.headers, parts.certificates, parts.path))
         except Unauthorized:

@@ -3,7 +3,7 @@
 Guarantees:
 - The other server's verdict, positive or negative, is cached for the configured time. Failed calls of the other server
   are not cached.
-- A token is sent to the other server only if no other authenticator recognises it. The cache contains digests of
+- A token is sent to the other server only if no other authenticator recognises the token. The cache contains digests of
   tokens, but not the tokens themselves.
 - The other server decides for which of the requested audiences a token is valid.
 
@@ -63,7 +63,7 @@ class WebhookTokens:
     ) -> None:
         """Create an authenticator that calls the server in a kubeconfig.
 
-        Raises `SettingsError` if the kubeconfig is unusable. TokenReviews are sent in the given version of
+        Raises `SettingsError` if the kubeconfig is unusable. TokenReviews are sent in the given `version` of
         `authentication.k8s.io`. Verdicts are cached for `keep_for` seconds. If the other server's response contains no
         audiences, the token is valid for this server's own audiences `own`.
         """

@@ -1,1 +1,1 @@
-"""Authorizers that a configuration file defines, and authorizers that call other processes."""
+"""Contains authorizers that a configuration file defines, and authorizers that call other processes."""

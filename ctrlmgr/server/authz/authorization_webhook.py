@@ -3,12 +3,12 @@
 Guarantees:
 - The other server's verdict is cached for the configured time, which differs for allowed and refused requests. Failed
   calls of the other server are not cached. The verdicts about requests with very long attributes are not cached,
-  because these would fill the memory.
-- If the webhook has match conditions, the other server is called only for requests that meet them
+  because such attributes would fill the memory.
+- If the webhook has match conditions, the other server is called only for requests that meet these conditions
   (`match_condition_checks`).
 - A request whose verdict is cached does not wait, and does not delay other requests.
-- If the other server does not respond, the verdict is no opinion or, if configured, a denial. The verdict contains the
-  error, so that the client can distinguish a failure from a refusal.
+- If the other server does not respond, the verdict is "no opinion" or, if the webhook is configured to deny on failure,
+  a denial. The verdict contains the error, so that the client can distinguish a failure from a refusal.
 
 Source: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
 """
@@ -36,7 +36,7 @@ _ENTRIES: Final = 8192
 _SIZE: Final = 32 * 1024 * 1024
 """Maximum total size of the cached requests and verdicts, in bytes."""
 _LONGEST: Final = 10_000
-"""The length in characters of a request's attributes from which on the verdict is not cached."""
+"""The minimum length in characters of a request's attributes at which the verdict is not cached."""
 _BOTH: Final = "webhook subject access review returned both allow and deny response"
 _GROUPS: Final = {"v1": "groups", "v1beta1": "group"}
 """The name of the field with a user's groups in a SubjectAccessReview, by API version."""
@@ -78,7 +78,7 @@ class WebhookAuthorizer:
         return self._verdicts.get(self._question(user, attributes))
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the cached verdict or, without one, the verdict of the other server."""
+        """Return the cached verdict; if no verdict is cached, return the verdict of the other server."""
         if (known := self.authorize(user, attributes)) is not None:
             return known
         question, webhook = self._question(user, attributes), self._webhook
@@ -118,7 +118,7 @@ class WebhookAuthorizer:
 
 
 def _as_sent(value: Any) -> Any:
-    """Return the value without empty fields, as it is sent to the other server."""
+    """Return the value without empty fields, which are not sent to the other server."""
     if isinstance(value, dict):
         return {name: _as_sent(each) for name, each in value.items() if each}
     return [_as_sent(each) for each in value] if isinstance(value, list) else value

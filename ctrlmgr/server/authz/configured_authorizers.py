@@ -1,10 +1,10 @@
 """The authorizers in the file of `--authorization-config`, which is reloaded when it changes.
 
 Guarantees:
-- Each request is decided by the one configuration that is in force when the decision begins.
+- The configuration that is in force when a decision begins is used for the whole decision.
 - If the configuration file becomes invalid, the error is logged and counted. In this case, the previous configuration
-  of authorizers remains in force. The previous configuration also remains in force if the file adds or removes the
-  types Node or RBAC, which needs a restart, as in Kubernetes.
+  of authorizers remains in force. As in Kubernetes, the server must be restarted to add or remove the types Node and
+  RBAC. If the file adds or removes these types, the previous configuration remains in force.
 
 Source: Kubernetes' `pkg/kubeapiserver/authorizer/reload.go`.
 """
@@ -71,7 +71,7 @@ class ConfiguredAuthorizers:
         return True
 
     def _check(self, configured: Sequence[ConfiguredAuthorizer]) -> None:
-        """Raise `SettingsError` if an authorizer type was removed, or a type that needs a restart was added."""
+        """Raise `SettingsError` if an authorizer type was removed, or if a type was added that needs a restart."""
         types = _decided_here(configured)
         if missing := sorted(self._types - types):
             raise SettingsError(f"{self._file}: {', '.join(missing)} cannot be removed while the server runs")

@@ -1,6 +1,6 @@
 """Checks whether a long-running request would still be authorized.
 
-Guarantees: if another server that decides does not respond, the request counts as authorized.
+Guarantees: if the decision depends on another server that does not respond, the request counts as authorized.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class RepeatedAuthorization:
     """Repeats the authorization of a request, including impersonation."""
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Ask `authorizer`."""
+        """Create an instance that calls `authorizer`."""
         self._authorizer = authorizer
 
     async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
         """Return whether the sender is allowed to make a request with these headers.
 
-        Also True if that cannot be determined.
+        Also return True if the permission cannot be determined.
         """
         try:
             user = await self._acting(sender, headers, attributes)

@@ -1,1 +1,1 @@
-"""Documents about the server and its kinds: discovery, OpenAPI and the version."""
+"""Serves documents about the server and its kinds: discovery, OpenAPI and the version."""

@@ -1,11 +1,11 @@
 """Serves the discovery documents, which are created from the registry of kinds.
 
 Guarantees:
-- Each document depends on the registered kinds; the documents about all kinds also depend on the extension servers. API
-  groups and versions have the registry's order, and resources are sorted by name.
+- The registered kinds determine the documents; the documents about all kinds also contain the kinds of extension
+  servers. API groups and versions have the registry's order, and resources are sorted by name.
 - A document is created when it is first requested, and cached until a kind or an extension server changes. A document
   about all kinds consists of one piece per version; only the pieces of changed versions are created again.
-- Any thread may call the functions of this module. The method `made` returns a document only if it is cached.
+- Any thread may call the functions of this module. The method `made` returns a document only if the document is cached.
 
 | path | answer |
 |---|---|
@@ -40,7 +40,7 @@ class _Piece(NamedTuple):
     """One version of an API group in the documents about all kinds."""
 
     of: Sequence[tuple[Kind, Sequence[str]]]
-    """The kinds of the version with their verbs; the verbs are the only part of a kind that can change."""
+    """The kinds of the version with their verbs. Only the verbs of a kind can change."""
     encoded: msgspec.Raw
 
 
@@ -60,7 +60,7 @@ class _CachedDocuments:
     """The documents that were created from one state of the registry."""
 
     def __init__(self, kinds: Kinds, remote: RemoteVersions | None) -> None:
-        # read the epoch first, because kinds that are added during this constructor belong to the next epoch
+        # read the epoch first; kinds that are added while this constructor runs belong to the next epoch
         self.epoch = _epoch(kinds, remote)
         self.remote = remote.versions if remote is not None else {}
         self.groups = kinds.groups
@@ -174,7 +174,7 @@ class Discovery:
 
     @staticmethod
     def _storage_version(kind: Kind) -> dict[str, str]:
-        """Return the hash of the kind's storage version (apiserver `discovery/storageversionhash.go`)."""
+        """Return the hash of the kind's storage version (see apiserver's `discovery/storageversionhash.go`)."""
         if not {"create", "get"} <= kind.verbs:
             return {}
         digest = sha256(f"{kind.storage.group}/{kind.stored_version}/{kind.name}".encode()).digest()

@@ -1,7 +1,8 @@
 """Documents that are the same for all clients until the kinds change: discovery, OpenAPI and the version.
 
 Guarantees:
-- A document is immutable; it is created only once, and compressed only once if that saves space.
+- A document is immutable; it is created only once. If compression saves space, the document is also compressed only
+  once.
 - Its `etag` is a digest of its content, so documents with the same tag have the same bytes.
 """
 
@@ -68,8 +69,8 @@ class Clause(NamedTuple):
 
 
 MOST = 1_000
-"""Maximum number of alternatives in an `Accept` header, and of parameters in one, because their objects need much
-memory.
+"""Maximum number of alternatives in an `Accept` header, and of parameters in one, because the objects for alternatives
+and parameters need much memory.
 """
 
 
@@ -88,7 +89,10 @@ def preferred(accept: str) -> list[Clause]:
 
 
 def choose(accept: str, offers: Iterable[str]) -> str | None:
-    """Return the one of several plain media types that an `Accept` header prefers; None if it accepts none of these."""
+    """Return the media type that an `Accept` header prefers among plain `offers`.
+
+    None if the header accepts none of them.
+    """
     offers = tuple(offers)
     for clause in preferred(accept):
         for offer in offers:

@@ -30,7 +30,7 @@ def git_version() -> str:
 def version_info() -> dict[str, str]:
     """Return apimachinery's `version.Info`.
 
-    The fields about a Go build contain values of the Python interpreter or are empty.
+    The fields that describe a Go build contain values of the Python interpreter, or are empty.
     """
     major, minor, _ = map(str, KUBERNETES)
     machine = platform.machine()

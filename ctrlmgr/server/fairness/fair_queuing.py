@@ -1,14 +1,13 @@
 """Fair queuing for requests: one priority level has several queues, which share the level's seats.
 
-Each waiting request is in one of the queues that belong to its flow. When seats are free, the next request is the one
-that would end first if all queues with requests were served at the same time, each at the same rate. The clock of this
-virtual world, in which all queues are served at the same time, is `progress`, in seats times seconds. A queue's
-`next_start` is the progress at which its next request starts in the virtual world. The expected duration of a request
-is 3 ms. When a request ends, the difference between the real and the expected duration is added to `next_start` of its
-queue.
+Each waiting request is in one of the queues that belong to its flow. In a virtual world, all queues with requests are
+served at the same time, each at the same rate. When seats are free, the request that would end first in the virtual
+world starts next. The clock of the virtual world is `progress`, in seats times seconds. A queue's `next_start` is the
+progress at which its next request starts in the virtual world. The expected duration of a request is 3 ms. When a
+request ends, the difference between the real and the expected duration is added to `next_start` of its queue.
 
 Guarantees:
-- More seats than the limit are in use only while a single request that needs more seats than the limit runs alone.
+- At most `limit` seats are in use, with one exception: a request that needs more seats than the limit runs alone.
 - A queue gains no advantage from the time in which it was empty.
 - Each request takes its seats once and returns them once, even if it is cancelled or refused.
 - If many requests arrive at once, only a few begin to run in each turn of the event loop, in the order of fair queuing.
@@ -101,7 +100,7 @@ class Queue:
         self.waiting_work = 0
 
     def bound(self) -> None:
-        """Ensure that the next request does not start before its arrival, in the virtual world."""
+        """Move the start of the next request in the virtual world to the request's arrival if the start is earlier."""
         if self.waiting and self.next_start < self.waiting[0].arrived:
             self.next_start = self.waiting[0].arrived
 
@@ -249,7 +248,7 @@ class QueueSet:
         self._dispatch_all()
 
     def measure(self) -> SeatDemand:
-        """Return a measurement of the number of seats in demand since the last call."""
+        """Return the measured demand for seats since the last call."""
         self._advance()
         return self._demand.measured(self.seats_in_use + self.seats_waiting)
 
@@ -323,7 +322,10 @@ class QueueSet:
             pass
 
     def _dispatch(self) -> bool:
-        """Start the waiting request that ends first in the virtual world; return False if too few seats are free."""
+        """Start the waiting request that would end first in the virtual world.
+
+        Return False if too few seats are free.
+        """
         count, first = len(self.queues), self._robin + 1
         queue = min(
             self._occupied,

@@ -1,4 +1,6 @@
-"""The metrics of priority and fairness, under kube-apiserver's names; they are computed when Prometheus scrapes them.
+"""The metrics of priority and fairness, under kube-apiserver's names.
+
+This module computes the metrics when Prometheus scrapes them.
 
 Source: apiserver `pkg/util/flowcontrol/metrics/metrics.go`.
 """
@@ -149,7 +151,7 @@ def _totals(counts: Iterable[SchemaCounts]) -> Iterator[Metric]:
 
 
 def _histograms(counts: Sequence[SchemaCounts]) -> Iterator[Metric]:
-    """Yield the histograms; the observations that all histograms have in common are added here."""
+    """Yield the histograms; add the observations that all histograms have in common."""
     lengths = _family("request_queue_length_after_enqueue", "Length of queue as seen by each request", _SCHEMA)
     widths = _family("work_estimated_seats", "Number of estimated seats of requests", _SCHEMA)
     watchers = _family("watch_count_samples", "count of watchers for mutating requests", _SCHEMA)
@@ -175,7 +177,7 @@ def _family(name: str, text: str, labels: Sequence[str]) -> HistogramMetricFamil
 
 
 def _add(family: HistogramMetricFamily, labels: Sequence[str], histogram: Histogram, value: float, more: int) -> None:
-    """Add a histogram with `more` observations of `value`, unless it is empty."""
+    """Add a histogram with `more` observations of `value`; an empty histogram is not added."""
     whole = Histogram(histogram.bounds)
     whole.buckets, whole.total = list(histogram.buckets), histogram.total
     whole.note(value, more)

@@ -31,7 +31,10 @@ class Subjects(NamedTuple):
 
 
 class ResourceRule(NamedTuple):
-    """The requests for resources to which a rule of a FlowSchema applies; None in a field means all values."""
+    """The requests for resources to which a rule of a FlowSchema applies.
+
+    If a field is None, the rule applies to all values.
+    """
 
     verbs: Collection[str] | None
     groups: Collection[str] | None

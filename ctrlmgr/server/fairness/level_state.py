@@ -5,8 +5,8 @@ Guarantees:
   missing or unusable is ignored. The levels `exempt` and `catch-all` always exist; until their objects exist,
   Kubernetes' values are used.
 - A priority level that was deleted keeps its seats until its last request has ended.
-- The sum of the seats of all levels is about the number of the server's seats. Every ten seconds, levels lend the seats
-  that they did not use to other levels.
+- The sum of the seats of all levels is about the number of the server's seats. Every ten seconds, levels lend unused
+  seats to other levels.
 
 Source: apiserver `pkg/util/flowcontrol/apf_controller.go`.
 """
@@ -61,8 +61,8 @@ class Level:
         self.nominal = self.minimum = self.maximum = self.current = 0
         """Numbers of seats.
 
-        `nominal` is the configured number, `minimum` the number without seats that the level may lend, `maximum` the
-        number with seats that it may borrow, and `current` the number now.
+        `nominal` is the configured number. `minimum` is `nominal` minus the seats that the level may lend; `maximum` is
+        `nominal` plus the seats that the level may borrow. `current` is the number now.
         """
         self.peak = 0
         self.average = self.deviation = self.smoothed = self.target = 0.0
@@ -116,7 +116,7 @@ class Level:
 
     @property
     def least(self) -> int:
-        """The number of seats that the level could use now."""
+        """The lower bound of the number of seats that the level gets in the next adjustment."""
         return max(self.minimum, self.peak if self.is_exempt else min(self.nominal, self.peak))
 
 
@@ -279,7 +279,7 @@ class LevelStates:
         return [*first, *schemas, *last]
 
     def _forget_counts(self) -> None:
-        """Drop the counts of FlowSchemas that no longer exist, so that their number stays bounded."""
+        """Drop the counts of FlowSchemas that no longer exist, so that the number of counts stays bounded."""
         names = {(each.level, each.name) for each in self._schemas}
         self._counts = {key: each for key, each in self._counts.items() if key in names}
 

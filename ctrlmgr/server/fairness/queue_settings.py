@@ -26,8 +26,8 @@ class Queuing(NamedTuple):
     """The configuration of the queues of a level."""
 
     queues: int
-    """The number of queues; if it is 0, requests never wait but are refused. If it is `UNLIMITED`, requests always run
-    at once.
+    """The number of queues; if the number is 0, requests that cannot run at once are refused. If the number is
+    `UNLIMITED`, requests always run at once.
     """
     hand: int = 1
     length: int = 1
@@ -45,7 +45,7 @@ class SeatDemand(NamedTuple):
 
 
 class QueuedFlow(Protocol):
-    """The interface of a flow that the queues and the reports use."""
+    """The interface of a flow, which the queues and the reports use."""
 
     hand: tuple[int, ...]
     """The indexes of the flow's queues."""
@@ -58,11 +58,11 @@ class QueuedFlow(Protocol):
 
 
 class Width(NamedTuple):
-    """The number of seats that a request needs, and for how long."""
+    """The number of seats that a request needs, and the time for which it needs them."""
 
     initial: int = 1
     final: int = 0
-    """The seats that the request keeps for `latency` seconds after its end, for watches."""
+    """The number of seats that a write keeps for `latency` seconds after its end, because watches receive its event."""
     latency: float = 0.0
 
     @property
@@ -81,7 +81,7 @@ NARROW: Final = Width()
 
 
 class DemandIntegrals:
-    """The integrals of the seats in demand, and of their square, over the time since the last measurement."""
+    """The integrals over time of the number of seats in demand and of its square, since the last measurement."""
 
     __slots__ = ("elapsed", "peak", "squares", "total")
 
@@ -91,7 +91,7 @@ class DemandIntegrals:
         self.peak = 0
 
     def measured(self, peak: int) -> SeatDemand:
-        """Return the measurement, and start the next measurement, whose maximum is at least `peak`."""
+        """Return the measurement and start the next; `peak` is the demand at the start of the next measurement."""
         elapsed, had = self.elapsed, self.peak
         average = self.total / elapsed if elapsed > 0 else 0.0
         variance = self.squares / elapsed - average * average if elapsed > 0 else 0.0

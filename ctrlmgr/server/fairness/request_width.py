@@ -1,8 +1,9 @@
-"""Estimates the number of seats that a list or a watch needs, and that a write keeps for the watches that receive it.
+"""Estimates the seats that a list or a watch needs, and the seats that a write keeps for watches of its event.
 
-A list needs a seat for each 100 KB of the objects that it reads, and at most ten seats if it reads from memory. A watch
-needs the seats of a list until its initial events are sent. A write needs one seat while it runs. If at least ten
-watches receive the event of a write, the write keeps a seat for each ten watches until 5 ms after it has ended.
+A list needs a seat for each 100 KB of the objects that it reads, and at most ten seats if it reads from memory. Until
+the initial events of a watch are sent, the watch needs as many seats as a list. A write needs one seat while it runs.
+If at least ten watches receive the event of a write, the write keeps one seat for every ten watches until 5 ms after
+the write has ended.
 
 Source: apiserver `pkg/util/flowcontrol/request`.
 """
@@ -24,10 +25,10 @@ MOST_FOR_WRITES: Final = 10
 
 _MOST_FOR_LISTS: Final = 100
 _EVENT: Final = 0.005
-"""The seconds that the watches of one seat take to receive an event."""
+"""The number of seconds for which one seat is kept, so that the watches of this seat receive an event."""
 _PER_SEAT: Final = 100_000
 _STREAMED: Final = 1_000_000
-"""The maximum number of bytes of objects that a list from memory holds at a time."""
+"""The maximum number of bytes of objects that a list from memory keeps in memory for its response at a time."""
 _SAMPLE: Final = 100
 _FRESH: Final = 10.0
 
@@ -42,7 +43,7 @@ class Stats(NamedTuple):
 
 
 class ObjectStats:
-    """The statistics of each resource, at most ten seconds old."""
+    """The statistics of each resource, which are at most ten seconds old."""
 
     def __init__(self, objects: Callable[[Resource], Sequence[Object]], *, now: Callable[[], float]) -> None:
         """Create statistics.
@@ -54,7 +55,7 @@ class ObjectStats:
         self._known: dict[Resource, tuple[float, Stats]] = {}
 
     def of(self, resource: Resource) -> Stats:
-        """Return the statistics of a resource; the average size is that of a sample of its objects."""
+        """Return the statistics of a resource; the average size is computed from a sample of the resource's objects."""
         now, known = self._now(), self._known.get(resource)
         if known is not None and now - known[0] < _FRESH:
             return known[1]
@@ -87,7 +88,10 @@ def list_seats(attributes: Attributes, query: Query, stats: Stats, widest: int) 
 
 
 def kept_seats(watches: int, widest: int) -> Width:
-    """Return the width of a write whose event `watches` watches receive; `watches` is at least `WATCHES_PER_SEAT`."""
+    """Return the width of a write.
+
+    `watches` is the number of watches that receive its event, at least `WATCHES_PER_SEAT`.
+    """
     requested = math.ceil(watches / WATCHES_PER_SEAT)
     seats = min(requested, widest or MOST_FOR_WRITES, MOST_FOR_WRITES)
     return Width(1, seats, requested * _EVENT / seats)
@@ -114,7 +118,10 @@ def _sends_initial(query: Query) -> bool:
 
 
 def _reads_history(query: Query, limit: int) -> bool:
-    """Return whether a list needs an older state than the state in memory, by the rules of Kubernetes' watch cache."""
+    """Return whether a list needs an older state than the state in memory.
+
+    The rules are those of Kubernetes' watch cache.
+    """
     match = _first(query, "resourceVersionMatch")
     if match:
         return match != "NotOlderThan"

@@ -1,4 +1,4 @@
-"""Determines the seconds after which a refused client may try again; they increase if many requests are refused.
+"""Determines the delay after which a refused client may try again; the delay increases if many requests are refused.
 
 Guarantees: for each priority level, the Retry-After delay is between 1 and 32 seconds. If at least three requests per
 second were refused during the current delay, the delay doubles; otherwise it decreases by a second at the next refusal.

@@ -20,11 +20,11 @@ class Demand(NamedTuple):
     lower: float
     upper: float
     target: float
-    """The smoothed demand for seats, but at least `lower`."""
+    """The smoothed demand for seats; if the demand is less than `lower`, the target is `lower`."""
 
 
 class Allocation(NamedTuple):
-    """The seats of each level, and the proportion of its target that a level gets if no bound limits the level."""
+    """The seats of each level, and the ratio of seats to target for levels whose bounds do not limit their seats."""
 
     seats: Sequence[float]
     fair_fraction: float
@@ -65,10 +65,10 @@ def _check(demands: Sequence[Demand]) -> None:
 
 
 def _bounded(left: float, targets: Sequence[float], lowest: Sequence[float], highest: Sequence[float]) -> float:
-    """Return the proportion at which exactly `left` seats beyond the lower bounds are used.
+    """Return the ratio of seats to target at which exactly `left` seats beyond the lower bounds are used.
 
-    The search increases the proportion from bound to bound. Between two bounds, the levels that have not reached their
-    upper bound receive seats in proportion to their targets.
+    The search increases the ratio from one bound to the next. Between two bounds, the levels that have not reached
+    their upper bound receive seats in proportion to their targets.
     """
     bounds = [*zip(lowest, targets, strict=True), *zip(highest, (-each for each in targets), strict=True)]
     fair, sensitive = 0.0, 0.0

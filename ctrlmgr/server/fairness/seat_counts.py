@@ -1,4 +1,4 @@
-"""The counts and histograms of one FlowSchema's requests that `/metrics` contains."""
+"""Keeps the counts and histograms of one FlowSchema's requests, which `/metrics` shows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Histogram:
 
 
 class SchemaCounts:
-    """The requests of one FlowSchema at one priority level."""
+    """The counts and histograms of the requests of one FlowSchema at one priority level."""
 
     def __init__(self, level: str, schema: str, *, is_queued: bool) -> None:
         """Create counts of zero; the names are labels of metrics, and `is_queued` says whether the level has queues."""

@@ -1,7 +1,7 @@
 """Shuffle sharding assigns a hand of several queues to each flow.
 
-Two flows rarely have the same hand of queues. Therefore, if a flow fills all of its queues, other flows still have at
-least one free queue.
+Two flows rarely have the same hand of queues. Therefore, if one flow fills all of its queues, most other flows still
+have at least one free queue.
 
 Source: apiserver `pkg/util/shufflesharding/dealer.go` and `pkg/util/flowcontrol/apf_controller.go` (`hashFlowID`).
 """
@@ -18,7 +18,7 @@ def hash_flow(schema: str, distinguisher: str) -> int:
 
 
 def deal(hash_value: int, deck: int, hand: int) -> tuple[int, ...]:
-    """Return `hand` different numbers below `deck` that depend only on `hash_value`."""
+    """Return `hand` different numbers, each less than `deck`; `hash_value` determines the numbers."""
     remainders = []
     for dealt in range(hand):
         hash_value, remainder = divmod(hash_value, deck - dealt)

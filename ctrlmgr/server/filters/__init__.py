@@ -1,1 +1,4 @@
-"""Filters around every request, as in kube-apiserver: CORS, HSTS, limits of number and time, request ids, spans."""
+"""Contains the filters for every request, as in kube-apiserver.
+
+The filters handle CORS, HSTS, limits of concurrent requests and of time, request ids and spans.
+"""

@@ -1,11 +1,11 @@
 """Limits the time of requests, and answers a request that takes too long with 504.
 
 Guarantees:
-- A request may take the time in its query parameter `timeout`, but at most the server's limit. Watches, proxied
-  requests, logs, connections to containers and profiles are not limited.
+- A request may take as long as its query parameter `timeout` allows, but not longer than the server's limit. Watches,
+  proxied requests, logs, connections to containers and profiles are not limited.
 - If the response has not begun at the deadline, the client receives 504; otherwise the connection is aborted, so that
-  the client detects an error. The handler of the request goes on, and its later output is dropped.
-- A request that never waits needs no timer.
+  the client detects an error. The handler of the request continues, but its later output is dropped.
+- No timer is started for a request that never waits.
 
 Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `pkg/server/filters/timeout.go`.
 """
@@ -65,7 +65,7 @@ def _is_long_running(attributes: Attributes) -> bool:
 
 
 async def answer_in_time(work: Coroutine[Any, Any, None], seconds: float, request: Request) -> None:
-    """Await `work`, which answers `request`; if it takes longer than `seconds`, answer the request with 504.
+    """Await `work`, which answers `request`. If `work` takes longer than `seconds`, answer the request with 504.
 
     Raises the errors of `work`.
     """
@@ -80,7 +80,7 @@ def _call_later(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle
 def _timed(
     work: Coroutine[Any, Any, None], start_timer: Callable[[], asyncio.TimerHandle]
 ) -> Generator[Any, Any, None]:
-    """Run `work`, with a timer that is started when `work` first waits, and cancelled when `work` ends."""
+    """Run `work`. Start a timer when `work` first waits, and cancel the timer when `work` ends."""
     try:
         waits_for = work.send(None)
     except StopIteration:

@@ -1,8 +1,8 @@
-"""Begins and ends the span of a request, under the name that kube-apiserver gives it.
+"""Begins and ends the span of a request, with the same name as in kube-apiserver.
 
 Guarantees: a request continues the trace of its `traceparent` header only if its user is in the group system:masters or
 system:monitoring. For all other users, the span starts a new trace and links to the trace of the header. Therefore a
-client without these groups cannot have its requests sampled.
+client outside these groups cannot determine that its requests are sampled.
 
 Source: apiserver `pkg/endpoints/filters/traces.go`.
 """
@@ -48,7 +48,7 @@ def end_request_span(request: Request) -> None:
 
 
 def _name(request: Request, attributes: Attributes) -> str:
-    """Return the name of a span, which names the endpoint and not the object (`getSpanNameFromRequestInfo`)."""
+    """Return a span's name, which contains the endpoint but no object's name (`getSpanNameFromRequestInfo`)."""
     if not attributes.resource:
         return request.method
     at = "/apis/" + attributes.group if attributes.group else "/api"

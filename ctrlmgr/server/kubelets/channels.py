@@ -1,7 +1,8 @@
 """The channels of a remote command: standard input and output, the status, and the size of the terminal.
 
-Both transports offer the same methods: one WebSocket whose messages begin with the channel's number, and SPDY with one
-stream per channel (apimachinery `pkg/util/remotecommand`, client-go `tools/remotecommand`).
+The two transports offer the same methods. The first transport is one WebSocket whose messages begin with the channel's
+number; the second is SPDY with one stream per channel (apimachinery `pkg/util/remotecommand`, client-go
+`tools/remotecommand`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAMES: Final = ("stdin", "stdout", "stderr", "error", "resize")
 STREAM_TYPE: Final = "streamtype"
 """The header of a SPDY stream that names the stream's channel."""
 _CLOSE: Final = 255
-"""The channel of version 5 whose messages announce that another channel has ended."""
+"""The channel of protocol version 5 on which messages announce that another channel has ended."""
 
 _OPENS_WITHIN: Final = 30.0
 """Seconds within which a SPDY client must open all its streams (kubelet `pkg/cri/streaming`)."""
@@ -53,7 +54,7 @@ class CommandInput(Protocol):
         """Handle the end of a channel's input."""
 
     def resume(self) -> None:
-        """Continue with output, because the peer accepts more bytes."""
+        """Continue to write output, because the peer accepts more bytes."""
 
     def end(self) -> None:
         """Handle the end of the connection."""
@@ -133,7 +134,7 @@ class WebSocketChannels(Messages):
         """Close at once."""
         self._socket.abort()
 
-    # Methods that the WebSocket calls.
+    # The WebSocket calls the following methods.
 
     def message(self, data: bytes) -> None:
         """Pass a message to its channel; a malformed message closes the connection."""
@@ -152,7 +153,7 @@ class WebSocketChannels(Messages):
             self._command.receive(channel, content)
 
     def resume(self) -> None:
-        """Continue with output."""
+        """Continue to write output, because the client accepts more bytes."""
         if self._command is not None:
             self._command.resume()
 
@@ -163,7 +164,7 @@ class WebSocketChannels(Messages):
 
 
 class SpdyChannels:
-    """The channels of a remote command on a SPDY connection, either from a client or to a server."""
+    """The channels of a remote command on a SPDY connection, from a client or to a server."""
 
     def __init__(self, side: Side, *, wanted: Sequence[int], is_client: bool) -> None:
         """Create the SPDY channels `wanted` on `side`."""
@@ -183,9 +184,9 @@ class SpdyChannels:
         return self._connection.is_paused
 
     def open(self, command: CommandInput) -> None:
-        """Pass all input to `command`, after the peer has opened all channels.
+        """Pass all input to `command`, after all channels are open.
 
-        As a client, this object opens the channels itself instead.
+        If this process is the client, this method opens the channels. Otherwise the peer opens the channels.
         """
         self._command = command
         self._connection.open()
@@ -198,7 +199,7 @@ class SpdyChannels:
             asyncio.get_running_loop().call_later(_OPENS_WITHIN, self._expire)
 
     def write(self, channel: int, data: bytes) -> None:
-        """Send bytes on a channel, or hold them until the client has opened all channels."""
+        """Send bytes on a channel; until the client has opened all channels, keep the bytes."""
         if not self._is_started:
             self._early.append((channel, data))
         elif channel in self._streams:
@@ -236,7 +237,7 @@ class SpdyChannels:
             self.abort()
 
     def _accept(self, stream: SpdyStream) -> bool:
-        """Assign a stream that the client has opened to its channel; return whether it is accepted."""
+        """Assign a stream that the client has opened to its channel; return whether the stream is accepted."""
         name = stream.headers.get(STREAM_TYPE, "")
         if self._is_client or name not in NAMES or NAMES.index(name) in self._streams:
             return False

@@ -1,9 +1,11 @@
-"""TLS contexts for connections to kubelets, with the client certificate and the authority of serving certificates.
+"""Creates the TLS contexts of connections to kubelets.
+
+A TLS context contains the client certificate, and the authority that verifies serving certificates.
 
 Guarantees:
 - Files are read again when they change, so replaced certificates are used for the next connection.
-- If no client certificate is configured, the server issues one with its own authority, and replaces it before it
-  expires.
+- If no client certificate is configured, the server issues one with its own authority, and replaces the certificate
+  before it expires.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ _RENEWS: Final = 86_400.0 * 180
 """Age in seconds at which an issued certificate is replaced; the certificate is valid for a year."""
 
 Issue = Callable[[str, Sequence[str]], tuple[bytes, bytes]]
-"""A function that returns a new client certificate for a user in groups, and its key (both PEM)."""
+"""A function that returns a new client certificate for a user with groups, and the certificate's key (both PEM)."""
 
 
 class Credentials:
     """The TLS contexts. Used on the event loop's thread only."""
 
     def __init__(self, settings: KubeletSettings, issue: Issue, *, clock: Clock) -> None:
-        """Read the certificate files that the settings name; raises `SettingsError` if they cannot be used."""
+        """Read the certificate files that the settings name; raises `SettingsError` if a file cannot be used."""
         self._settings = settings
         self._issue = issue
         self._clock = clock

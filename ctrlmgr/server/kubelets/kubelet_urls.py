@@ -22,7 +22,7 @@ from ctrlmgr.http.proxying.upstream_address import authority
 WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"
 """The feature that a node declares if its kubelet accepts all WebSocket protocols of Kubernetes."""
 _STREAMS: Final = (("stdin", "input"), ("stdout", "output"), ("stderr", "error"), ("tty", "tty"))
-"""The flags of PodExecOptions and PodAttachOptions, each with the kubelet's query parameter for it."""
+"""The flags of PodExecOptions and PodAttachOptions, each with its query parameter in the kubelet's API."""
 
 
 class KubeletUrl(NamedTuple):
@@ -166,9 +166,9 @@ def _url(node: Object, path: str, parameters: Iterable[tuple[str, str]], types: 
 
 
 def _preferred(addresses: Sequence[_Address], types: Sequence[str]) -> str:
-    """Return a node's first address of the first preferred type that the node has.
+    """Return the node's first address of the first preferred type for which the node has an address.
 
-    Raises `UnknownError` if it has none.
+    Raises `UnknownError` if the node has no address of a preferred type.
     """
     for requested in types:
         for each in addresses:

@@ -1,10 +1,10 @@
-"""Handles requests for containers on nodes with a kubelet: passes logs on, and tunnels exec, attach and portforward.
+"""Handles requests for containers on nodes with a kubelet: forwards logs, and tunnels exec, attach and portforward.
 
 Guarantees:
 - The client's credentials are not sent to the kubelet. The kubelet authenticates this server instead of the client.
 - If the kubelet refuses to switch protocols, the client receives the kubelet's response.
-- If the client disconnects, the connection to the kubelet is closed; if the kubelet disconnects, the client's is
-  closed. All connections to kubelets end when the server stops.
+- If the client or the kubelet disconnects, the connection to the other peer is closed. All connections to kubelets end
+  when the server stops.
 
 Source: apimachinery `pkg/util/proxy/upgradeaware.go`, apiserver `pkg/registry/generic/rest` (streamer.go,
 response_checker.go).
@@ -44,7 +44,7 @@ from ctrlmgr.settings.kubelet_settings import KubeletSettings
 
 _LOG_HEADERS: Final = ((b"content-type", b"text/plain"), NO_CACHE)
 _MOST_OF_REFUSAL: Final = 50_000
-"""Maximum number of bytes that are read of a kubelet's error response (`maxReadLength`)."""
+"""Maximum number of bytes of a kubelet's error response that are read (`maxReadLength`)."""
 _DROPPED: Final = frozenset({b"transfer-encoding", b"expect"})
 _UPGRADING: Final = frozenset({b"connection", b"upgrade", b"x-stream-protocol-version"})
 _TUNNELLED: Final = "SPDY/3.1+"
@@ -53,10 +53,12 @@ _FRAMING: Final = frozenset({b"connection", b"content-length", b"keep-alive", b"
 
 
 class KubeletProxy:
-    """Passes requests for containers to kubelets. An instance is used on one event loop."""
+    """Forwards requests for containers to kubelets. An instance is used on one event loop."""
 
     def __init__(self, settings: KubeletSettings, issue: Issue, *, clock: Clock) -> None:
-        """Connect to kubelets as the settings say; `issue` issues the client certificate if the settings name none.
+        """Create connections to kubelets from the settings.
+
+        `issue` issues the client certificate if the settings name none.
 
         Raises `SettingsError` if a certificate cannot be used.
         """
@@ -147,7 +149,7 @@ class KubeletProxy:
     async def _tunnelled(
         self, request: Request, url: KubeletUrl, connection: UpstreamConnection, part: str, options: Unstructured
     ) -> None:
-        """Tunnel an upgrade request; translate the protocol if the kubelet does not accept the client's protocol."""
+        """Tunnel an upgrade request. If the kubelet does not accept the client's protocol, translate the protocol."""
         offered = [] if url.has_websockets else offered_protocols(request.raw_headers)
         prefixed = [each.removeprefix(_TUNNELLED) for each in offered if each.startswith(_TUNNELLED)]
         if part == "portforward" and prefixed:
@@ -186,7 +188,7 @@ class KubeletProxy:
     ) -> ResponseHead | None:
         """Return the kubelet's response if it has switched protocols.
 
-        Otherwise pass its refusal on to the client and return None.
+        If the kubelet refuses to switch protocols, send its refusal to the client and return None.
         """
         try:
             connection.begin(method, upgrade_head(method, url.target, headers, request.peer))
@@ -222,7 +224,7 @@ async def _read(connection: UpstreamConnection) -> bytes:
 
 
 def upgrade_head(method: str, target: str, headers: Sequence[Header], peer: str) -> bytes:
-    """Return the head of a client's upgrade request for the kubelet, without the client's credentials."""
+    """Return the head of a client's upgrade request, as it is sent to the kubelet: without the client's credentials."""
     lines = [f"{method} {target} HTTP/1.1".encode(), *_lines(headers, peer)]
     if method != "GET":
         lines.append(b"Content-Length: 0")
@@ -230,7 +232,7 @@ def upgrade_head(method: str, target: str, headers: Sequence[Header], peer: str)
 
 
 def spdy_headers(headers: Sequence[Header], protocols: Sequence[str]) -> list[Header]:
-    """Return the headers of a WebSocket request, converted to those of a SPDY request with one of these protocols."""
+    """Return the headers of a WebSocket request, converted to headers of a SPDY request with one of these protocols."""
     kept = [each for each in headers if not each[0].startswith(b"sec-websocket-") and each[0] not in _UPGRADING]
     offered = [(b"x-stream-protocol-version", each.encode("latin-1")) for each in protocols]
     return [*kept, (b"connection", b"Upgrade"), (b"upgrade", SPDY.encode()), *offered]

@@ -1,7 +1,7 @@
 """Limits the number of concurrent tunnels of a process, and of each user.
 
-Guarantees: a refused client receives 429 with Retry-After. Tunnels of members of `system:masters` are counted, but
-these users have no limit of their own.
+Guarantees: a refused client receives 429 with Retry-After. The limit of each user does not apply to members of
+`system:masters`, but their tunnels count towards the limit of the process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TunnelShares:
     """Counts tunnels. Used on the event loop's thread only."""
 
     def __init__(self, most: int = MOST, most_of_user: int = MOST_OF_USER) -> None:
-        """Create limits of at most `most` concurrent tunnels, and at most `most_of_user` of one user."""
+        """Create limits: at most `most` concurrent tunnels, of which at most `most_of_user` belong to one user."""
         self._most = most
         self._most_of_user = most_of_user
         self._count = 0

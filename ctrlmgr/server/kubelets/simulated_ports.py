@@ -41,7 +41,10 @@ class SimulatedPorts:
         self._connection.abort()
 
     def _accept(self, stream: SpdyStream) -> bool:
-        """Pair the error stream and the data stream of a forwarded connection, which have the same `requestid`."""
+        """Pair the error stream and the data stream of a forwarded connection.
+
+        Both streams have the same `requestid`.
+        """
         kind, port = stream.headers.get("streamtype", ""), stream.headers.get("port", "")
         if kind not in ("error", "data") or not port.isdecimal():
             return False
@@ -90,7 +93,7 @@ class _Answering(Receiver):
             self._stream.abort()
 
     def resume(self) -> None:
-        """Do nothing, because responses are short."""
+        """Do nothing, because responses are so short that no output has to wait for the client."""
 
     def end(self) -> None:
         self._stream.finish()

@@ -107,7 +107,7 @@ class SimulatedCommand:
     def __init__(self, channels: Channels, speed: float, *, is_plain: bool) -> None:
         """Create a stream that writes to `channels`.
 
-        `is_plain` says whether the status is plain text, as before version 4.
+        `is_plain` says whether the status is plain text, as in protocol versions before 4.
         """
         loop = asyncio.get_running_loop()
         self.over: asyncio.Future[None] = loop.create_future()
@@ -136,7 +136,7 @@ class SimulatedCommand:
         """Close at once."""
         self._channels.abort()
 
-    # Methods that the channels call.
+    # The channels call the following methods.
 
     def receive(self, channel: int, data: bytes) -> None:
         """Pass input to the command."""
@@ -149,7 +149,7 @@ class SimulatedCommand:
             self._take(self._execution.end(self._now))
 
     def resume(self) -> None:
-        """Continue with output."""
+        """Continue to write output, because the client accepts more bytes."""
         self._write()
 
     def end(self) -> None:

@@ -1,7 +1,7 @@
 """Translates the channels of a remote command from a WebSocket connection to a SPDY connection.
 
 The translation is needed for kubelets that do not accept version 5 of the WebSocket protocol, in which a client can end
-its input. Source: apiserver `pkg/util/proxy/streamtranslator.go`.
+the command's input. Source: apiserver `pkg/util/proxy/streamtranslator.go`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUCCESS: Final = msgspec.json.encode({"metadata": {}, "status": "Success"})
 
 
 class Translation:
-    """Passes a command's channels on between a client and a kubelet until both connections are closed."""
+    """Transfers a command's channels between a client and a kubelet until both connections are closed."""
 
     def __init__(self, client: Channels, kubelet: Channels, requested: Sequence[int]) -> None:
         """Start the translation of a remote command that has the channels `requested`."""

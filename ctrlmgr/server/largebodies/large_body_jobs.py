@@ -1,4 +1,4 @@
-"""Runs requests with large bodies as jobs in worker processes, and answers a process's queries while a job runs."""
+"""Runs requests with large bodies as jobs in worker processes, and answers the queries of these processes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ctrlmgr.server.largebodies.worker_process import Process, start
 from ctrlmgr.server.workers import Workers
 
 Obey = Callable[[Command], Awaitable[Any]]
-"""A function that performs a command of an operation, and returns the result."""
+"""A function that executes a command of an engine operation, and returns the result."""
 
 
 class Listener(NamedTuple):
     """Receives the decoded body of a request, for the audit log."""
 
     hear: Callable[[Unstructured, Callable[[], bytes]], None]
-    """A callback that gets the decoded object, and a function that encodes the object with defaults."""
+    """A callback that receives the decoded object, and a function that returns the encoded object with defaults."""
     keeps: bool
-    """Whether the listener needs the encoded object, and not only the decoded one."""
+    """Whether the listener needs the encoded object in addition to the decoded object."""
 
 
 class LargeBodyJobs:
@@ -48,7 +48,7 @@ class LargeBodyJobs:
         random: Random,
         deadline: float = DEADLINE,
     ) -> None:
-        """Create an instance whose worker processes decide with the kinds of `blueprint`, on the state of `cacher`."""
+        """Create an instance. Worker processes decide with the kinds of `blueprint`, on the state of `cacher`."""
         self._blueprint = blueprint
         self._rights = rights
         self._kinds = kinds

@@ -1,8 +1,8 @@
 """Schedules jobs on the worker processes of a server, fairly between users.
 
 Guarantees:
-- Jobs are scheduled by the following rules. A user has at most one running job, so that another user's job finds a free
-  process. At most `WAITING` jobs of a user wait; a further job of the user is refused with 429.
+- Jobs are scheduled by the following rules. A user has at most one running job, so that one user's jobs cannot occupy
+  all processes. At most `WAITING` jobs of a user wait; a further job of the user is refused with 429.
 - A job that runs for more than `DEADLINE` seconds fails with 504, and a job that exceeds the memory limit fails with
   413. In both cases, the worker process of the job also ends. Time during which a job waits for the log or a webhook
        does not count towards its deadline.
@@ -60,7 +60,7 @@ class Pool:
         self._idle = idle
         self._free: list[Process] = []
         self._alive = 0  # number of processes that are starting, free or busy
-        # waiting jobs by user, in the order in which users get their turn
+        # waiting jobs by user; users take turns in this order
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._at_work: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -70,8 +70,8 @@ class Pool:
     async def run(self, user: str, job: Job, answer: Answering) -> Any:
         """Run a user's job in a worker process and return the job's result; `answer` answers the process's queries.
 
-        Raises the job's error, `RequestTimeout` or `RequestEntityTooLarge` if it exceeds a limit, or `TooManyRequests`
-        if too many jobs wait.
+        Raises the job's error, `RequestTimeout` or `RequestEntityTooLarge` if the job exceeds a limit, or
+        `TooManyRequests` if too many of the user's jobs wait.
         """
         own = self._waiting.setdefault(user, deque())
         if len(own) >= WAITING:
@@ -98,7 +98,7 @@ class Pool:
         self._free.clear()
 
     def _go_on(self) -> None:
-        """Assign waiting jobs to free worker processes, and start a further process if none is free."""
+        """Assign waiting jobs to free worker processes; if no worker process is free, start a further process."""
         if self._is_stopped:
             return
         while self._free and (found := self._next()) is not None:
@@ -166,7 +166,7 @@ class Pool:
         self._go_on()
 
     def _rest(self, *, wanted: bool) -> None:
-        """Schedule the end of free worker processes if no job is waiting."""
+        """If no job is waiting, schedule the end of free worker processes."""
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None

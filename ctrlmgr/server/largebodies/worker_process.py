@@ -1,8 +1,8 @@
-"""One worker process: its socket, and the means to kill it.
+"""Controls one worker process: sends and receives messages on its socket, and kills it.
 
 Guarantees: no method blocks the event loop. The worker process starts as a new interpreter, and is not a fork of this
 process with its threads. The exit of the worker process is awaited, so that no zombie remains. When the server's
-process ends for any reason, the worker's socket closes.
+process ends for any reason, the operating system closes the worker's socket.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Process:
         return self._program.pid
 
     async def send(self, value: Any) -> None:
-        """Send a message to the worker process; raises `WorkerExited` if it has ended."""
+        """Send a message to the worker process; raises `WorkerExited` if the process has ended."""
         try:
             self._writer.write(framed(value))
             await self._writer.drain()
@@ -61,7 +61,7 @@ class Process:
             raise WorkerExited from error
 
     async def receive(self) -> Any:
-        """Return the next message of the worker process; raises `WorkerExited` if it has ended."""
+        """Return the next message of the worker process; raises `WorkerExited` if the process has ended."""
         try:
             (length,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
             return loaded(await self._reader.readexactly(length), self._kind_of)
@@ -76,14 +76,17 @@ class Process:
             self._ending = asyncio.ensure_future(self._workers.run(self._program.wait))
 
     async def ended(self) -> int:
-        """Kill the worker process, wait for its exit, and return its exit code, as `Popen.returncode`."""
+        """Kill the worker process and wait for its exit; return its exit code in the form of `Popen.returncode`."""
         self.kill()
         assert self._ending is not None  # this field is set by `kill`
         return await asyncio.shield(self._ending)
 
 
 async def start(blueprint: Blueprint, kind_of: KindOf, workers: Workers) -> Process:
-    """Start a worker process and wait until it is ready; raises `WorkerExited` if the process ends before."""
+    """Start a worker process and wait until it is ready.
+
+    Raises `WorkerExited` if the process ends before it is ready.
+    """
     ours, theirs = socket.socketpair()
     try:
         with theirs:
@@ -103,7 +106,7 @@ async def start(blueprint: Blueprint, kind_of: KindOf, workers: Workers) -> Proc
 
 
 def _started(end: socket.socket) -> subprocess.Popen[bytes]:
-    """Start the program with `end` as its standard input and with this process's module path."""
+    """Start the program. Its standard input is `end`, and its module path is that of this process."""
     path = os.pathsep.join(each or os.getcwd() for each in sys.path)
     environment = {**os.environ, "PYTHONPATH": path}
     with suppress(KeyError):

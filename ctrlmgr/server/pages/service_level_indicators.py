@@ -1,7 +1,7 @@
 """The metrics at `/metrics/slis`, which are the results of the health checks (KEP-3466).
 
-A health check counts when `/livez`, `/readyz` or `/healthz` runs it, as in apiserver `pkg/server/healthz/healthz.go`.
-Names and labels of the metrics are those of component-base `metrics/prometheus/slis`.
+The metrics count the health checks that `/livez`, `/readyz` and `/healthz` run, as in apiserver
+`pkg/server/healthz/healthz.go`. The metrics have the names and labels of component-base `metrics/prometheus/slis`.
 """
 
 from __future__ import annotations

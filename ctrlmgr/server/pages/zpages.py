@@ -1,8 +1,8 @@
-"""Serves `/flagz` and `/statusz`: the flags of this process, and when it started and what it serves.
+"""Serves `/flagz`, with the flags of this process, and `/statusz`, with its start time, its versions and its paths.
 
 A client receives plain text, or an object of config.k8s.io if its Accept header asks for one, such as
 `application/json;as=Statusz;v=v1beta1;g=config.k8s.io`. As in Kubernetes, plain text has random delimiters, so that no
-client depends on them.
+client depends on a particular delimiter.
 
 Source: apiserver `pkg/server/{flagz,statusz}`.
 """
@@ -52,7 +52,7 @@ class _Form(NamedTuple):
 def zpages(
     flags: Mapping[str, str], paths: Callable[[], Iterable[str]], clock: Clock, random: Random
 ) -> dict[str, Page]:
-    """Return the pages by path; the gates ComponentFlagz and ComponentStatusz switch them on."""
+    """Return the pages by path. The feature gates ComponentFlagz and ComponentStatusz determine which pages exist."""
     pages = {}
     if is_on("ComponentFlagz"):
         pages["/flagz"] = flagz_page(flags, random)
@@ -75,7 +75,7 @@ def flagz_page(flags: Mapping[str, str], random: Random) -> Page:
 
 
 def statusz_page(paths: Callable[[], Iterable[str]], clock: Clock, random: Random) -> Page:
-    """Return the page that shows the start time, the versions and `paths` of a process that starts now."""
+    """Return the page that shows the start time, the versions and `paths`. The start time is the time of this call."""
     started = datetime.fromtimestamp(clock.now() // 1_000_000, UTC)
     began = clock.monotonic()
 
@@ -111,7 +111,7 @@ def _status_text(fields: Mapping[str, Any], started: datetime, delimiter: str) -
 
 
 def _debugging(paths: Iterable[str]) -> list[str]:
-    """Return the first segments of paths, except those that only serve the API."""
+    """Return the first segments of paths, without the segments of paths that only serve the API."""
     return sorted({f"/{path.split('/')[1]}" for path in paths if path.strip("/")} - _NOT_DEBUGGING)
 
 
@@ -126,7 +126,7 @@ def _object(request: Request, form: _Form, kind: str, fields: Mapping[str, Any])
 
 
 def _form(request: Request, kind: str) -> _Form:
-    """Return the first form that the client accepts; raises `NotAcceptable` if it accepts none."""
+    """Return the first form that the client accepts; raises `NotAcceptable` if the client accepts no form."""
     accept = request.header(b"accept").decode("latin-1")
     if not accept.strip():
         return _Form()

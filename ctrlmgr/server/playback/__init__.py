@@ -1,1 +1,1 @@
-"""The API of a server that plays a recording: playback controls, and refused or pretended writes."""
+"""The API of a server that plays a recording: playback controls, and the handlers that refuse or pretend writes."""

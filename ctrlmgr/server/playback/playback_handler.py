@@ -9,8 +9,8 @@
 | `POST /play/speed?times=X` | plays at X times the recorded speed |
 | `GET /play/writes?after=N&limit=N` | returns the pretended writes after number N |
 
-Guarantees: every command returns the new position, in the form of `GET /play`. API requests after that see the objects
-at this position.
+Guarantees: every command returns the new position, in the form of `GET /play`. Later API requests read the objects at
+this position.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ReportedWrites(msgspec.Struct, frozen=True, rename="camel"):
     """A page of the pretended writes."""
 
     count: int
-    """The number of all pretended writes, including those that are no longer kept."""
+    """The number of all pretended writes, including the writes that the server has already discarded."""
     writes: list[PretendedWrite]
 
 

@@ -1,8 +1,7 @@
 """The authorizer of a read-only server, which serves for example a past state or a recording.
 
-Guarantees: every verb that changes an object is denied with 403 and a reason, also for dry runs and subresources.
-Another authorizer decides about reads and reviews. The response to an access review about a write is the denial, with
-its reason.
+Guarantees: every verb that changes an object is denied with 403 and a reason, even for dry runs and subresources.
+Another authorizer decides about reads and reviews. An access review about a write returns the denial, with its reason.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class ReadOnly:
         return self._refusal if _writes(attributes) else await self._authorizer.ask(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return the other authorizer's rules that allow reads of resources and paths."""
+        """Return those rules of the other authorizer that allow reads of resources and paths."""
         listing = self._authorizer.rules(user, namespace)
         return listing._replace(rules=[rule for each in listing.rules if (rule := _reading(each)).verbs])
 

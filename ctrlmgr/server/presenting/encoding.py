@@ -1,7 +1,7 @@
 """Encodes single objects, lists, and the frames of a watch.
 
 Guarantees:
-- An object is not encoded again, because its stored bytes are copied into the response.
+- The stored bytes of an object are copied into the response, so the object is not encoded again.
 - A piece of a list has at most twice `_PIECE` bytes, even if its items are large.
 - Items of a typed list have neither kind nor apiVersion, as in Go (apimachinery clears TypeMeta when it decodes a
   stored object).
@@ -21,8 +21,8 @@ from ctrlmgr.engine.operations import Listing
 _PIECE = 96 * 1024
 """Target size of a piece of a list in bytes.
 
-Pieces of this size are large enough for efficient sending, and small enough not to delay other connections. The size is
-also below the size from which on the allocator maps memory separately (`interpreter.tune`), which is slow.
+Pieces of this size are large enough for efficient sending, and small enough not to delay other connections. For larger
+pieces, the allocator would map memory separately (`interpreter.tune`), which is slow.
 """
 
 
@@ -106,12 +106,12 @@ def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[
 
 
 def _cut(item: bytes, start: int) -> Iterator[bytes]:
-    """Yield a large item in pieces, beginning at the position `start`; each piece is copied on demand."""
+    """Yield the bytes of a large item from position `start` on in pieces; each piece is copied on demand."""
     return (item[at : at + _PIECE] for at in range(start, len(item), _PIECE))
 
 
 def _item_decoded(wire: bytes) -> bytes:
-    """Decode a list item, and return its encoded form after the opening brace, without kind and apiVersion."""
+    """Decode a list item. Return the item in encoded form without its opening brace, its kind and its apiVersion."""
     fields = msgspec.json.decode(wire, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({name: value for name, value in fields.items() if name not in ("kind", "apiVersion")})[
         1:
@@ -119,7 +119,7 @@ def _item_decoded(wire: bytes) -> bytes:
 
 
 def type_meta(kind: str, api_version: str) -> bytes:
-    """Return the beginning of every stored object of the kind."""
+    """Return the first bytes of every stored object of the kind."""
     return b'{"kind":"%b","apiVersion":"%b",' % (kind.encode(), api_version.encode())
 
 

@@ -2,8 +2,8 @@
 
 Guarantees:
 - A cached list is used only if it contains the same objects at the same revisions.
-- The cache holds at most `BUDGET` bytes. A list of more than `LARGEST` bytes is not cached, but encoded in pieces each
-  time.
+- The cache holds at most `BUDGET` bytes. A list of more than `LARGEST` bytes is not cached; each request encodes it
+  again in pieces.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Listings:
         )
 
     def pieces(self, head: bytes, objects: Sequence[Object], type_meta: bytes) -> Iterable[bytes]:
-        """Return the encoded items of a list: a sequence of pieces, or an iterator if it is too large to cache."""
+        """Return the encoded items of a list: a sequence, or an iterator if the list is too large to cache."""
         if not objects:
             return list(encoding.items(head, objects, type_meta))
         key = (type_meta, objects[0].key, len(objects))
         known = self._made.get(key)
-        # this is fast for unchanged objects, which are compared by identity first
+        # this comparison is fast for unchanged objects, which are compared by identity first
         if known is not None and known.objects == objects:
             return (head, *known.pieces)
         return self._make(key, head, objects)

@@ -3,7 +3,7 @@
 Guarantees:
 - A watch is sent as one text message for each event. A log is sent as binary messages, or as text messages in base64.
 - Messages from the client are ignored. If the client closes the WebSocket, the stream ends.
-- A client that does not read delays the stream, and is disconnected like a client that does not use a WebSocket.
+- If a client does not read, the stream waits. After some time, the client is disconnected, as without a WebSocket.
 
 Source: apimachinery `pkg/util/httpstream/wsstream` (`Reader`), apiserver `pkg/endpoints/handlers/watch.go`
 (`HandleWS`).
@@ -47,7 +47,7 @@ _LOG_PROTOCOLS: Final[Mapping[str, Encode]] = {
 
 
 def asks_for_messages(request: Request) -> bool:
-    """Return whether a client requests WebSocket messages, and can receive them."""
+    """Return whether the client requests WebSocket messages and its request allows them."""
     is_websocket = request.header(b"upgrade").lower() == b"websocket"
     return is_websocket and is_upgrade(request.raw_headers) and request.upgrades
 

@@ -3,9 +3,9 @@
 Guarantees:
 - Responses are JSON or YAML, either of the whole objects or as `Table`, `PartialObjectMetadata` or a list of these. A
   client that prefers protobuf receives JSON if it also accepts JSON.
-- The decisions and error messages are those of kube-apiserver. kube-apiserver's router reads only media types
-  (go-restful `route.go`, `curly.go`), and its handlers read the parameters (apiserver
-  `pkg/endpoints/handlers/negotiation/negotiate.go`). The router and the handlers have different error messages.
+- The decisions and error messages are those of kube-apiserver. In kube-apiserver, the router reads only the media types
+  (go-restful `route.go`, `curly.go`), and the handlers also read the parameters (apiserver
+  `pkg/endpoints/handlers/negotiation/negotiate.go`). The error messages of the router and of the handlers differ.
 - The negotiated representation is cached by header, because clients send few different headers.
 """
 
@@ -53,7 +53,7 @@ class Form(NamedTuple):
 
 AS_IS = Form("", "")
 _FORM = ("as", "g", "v")
-"""The media type parameters that select a form such as `Table`."""
+"""The keys of the media type parameters that select a form such as `Table`."""
 _FORMS = {
     Form(kind, version)
     for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
@@ -86,7 +86,10 @@ class Accepts:
     """Parses `Accept` headers for one type of endpoint."""
 
     def __init__(self, *, lists: bool = False, transforms: bool = True, routed: bool = True) -> None:
-        """Create the parser for an endpoint that `lists` objects (and so may stream), or that `transforms` objects.
+        """Create the parser for an endpoint.
+
+        `lists` says whether the endpoint returns lists, and so may stream. `transforms` says whether it supports tables
+        and metadata.
 
         `routed` is False for custom kinds, whose handlers have no router before them.
         """
@@ -138,7 +141,7 @@ class Accepts:
 
 
 def of_error(accept: bytes) -> Representation:
-    """Return the representation of an error if the client accepts no other: protobuf if requested, otherwise JSON."""
+    """Return the representation of an error: protobuf if the client accepts nothing else, otherwise JSON."""
     if PROTOBUF.encode() not in accept:
         return PLAIN
     asked = [clause.parameters for clause in preferred(accept.decode("latin-1")) if clause.media_type == PROTOBUF]
@@ -159,14 +162,17 @@ def _router_accepts(accept: str) -> bool:
 
 
 def is_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
-    """Return whether JSON is indented: as `?pretty` requires; without it, for browsers and command-line tools."""
+    """Return whether JSON is indented.
+
+    The query parameter `pretty` decides. Without the parameter, JSON is indented for browsers and command-line tools.
+    """
     if query and (pretty := query.get("pretty", [""])[0]):
         return pretty in ("1", "t", "T", "true", "TRUE", "True")
     return user_agent.startswith(_HUMANS)
 
 
 def body_type(content_type: bytes) -> str:
-    """Return the media type of a body with an object; if the request has no Content-Type, it is JSON.
+    """Return the media type of a body that contains an object; JSON if the request has no Content-Type.
 
     Raises `UnsupportedMediaType` for a type other than JSON, YAML and protobuf.
     """
@@ -180,7 +186,7 @@ def body_type(content_type: bytes) -> str:
 
 
 def patch_type(content_type: bytes, *, taken: Sequence[str] = ()) -> str:
-    """Return the media type of a patch; raises `UnsupportedMediaType` if it is not a patch type.
+    """Return the media type of a patch; raises `UnsupportedMediaType` if the media type is not that of a patch.
 
     `taken` are the patch types that a custom kind supports; the handler of custom kinds has its own error message.
     """

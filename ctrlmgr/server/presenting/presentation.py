@@ -28,7 +28,10 @@ class Presentation(Protocol):
 
     @property
     def following(self) -> Presentation:
-        """The presentation of frames after a watch's first frame; it is this object unless the first frame differs."""
+        """The presentation of the frames after the first frame of a watch.
+
+        If all frames have the same form, it is this object.
+        """
 
     def one(self, obj: Object) -> bytes:
         """Return an encoded object with a final newline; raises `NotAcceptable` if the form applies only to lists."""
@@ -95,7 +98,7 @@ class Partial:
     """Presents only the metadata of objects (`PartialObjectMetadata`), for clients such as the garbage collector."""
 
     def __init__(self, kind: Kind, form: Form) -> None:
-        """Create a presentation of `kind` as `form`; the form's kind is that of single objects or of lists."""
+        """Create a presentation of `kind` as `form`. The kind of `form` is that of single objects or that of lists."""
         self._kind = kind
         self._form = form
         self._type_meta = encoding.type_meta("PartialObjectMetadata", form.api_version)
@@ -152,7 +155,7 @@ _ENTRIES = 1024
 
 
 class Presentations:
-    """Creates and caches presentations."""
+    """Creates presentations, and caches them."""
 
     def __init__(self, clock: Clock) -> None:
         """Create the cache of presentations; ages in tables are computed with `clock`."""
@@ -165,8 +168,8 @@ class Presentations:
     def of(self, kind: Kind, shown: GroupVersionKind, form: Form = AS_IS, include: str = "") -> Presentation:
         """Return the presentation of `kind` as `form`.
 
-        `include` is the part of the object that each table row contains. `shown` is the kind of the responses: the same
-        kind, or the kind of a subresource, such as Scale.
+        `include` is the part of the object that each table row contains. `shown` is the kind of the responses: `kind`
+        itself, or the kind of a subresource, such as Scale.
         """
         presentation = self._made.get((kind, shown, form, include))
         if presentation is None:

@@ -3,8 +3,7 @@
 Guarantees:
 - The response to every error is a `Status` whose code is the HTTP status, with Retry-After if a retry may succeed.
 - Creating a response takes little time, because most headers are constants.
-- A JSON response ends with a newline, as Go's encoder writes it. Indented JSON and YAML are converted from compact
-  JSON.
+- A JSON response ends with a newline, as Go's encoder writes it. Indented JSON and YAML are created from compact JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _PROTOBUF_TYPE: Header = (b"content-type", PROTOBUF.encode())
 
 
 class Response(NamedTuple):
-    """A whole response; the sender adds the header with its length."""
+    """A whole response. The sender of the response adds the header with the length."""
 
     status: int
     body: bytes
@@ -80,8 +79,8 @@ PAGE_NOT_FOUND = text(404, "404 page not found\n")
 def warnings(texts: Sequence[str]) -> list[Header]:
     """Return a `Warning` header for each warning (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader).
 
-    Warnings with control characters are omitted. If all warnings together are too long, each is truncated, and warnings
-    beyond the limit are omitted (apiserver `pkg/endpoints/filters/warning.go`).
+    Warnings with control characters are omitted. If all warnings together are too long, each warning is truncated, and
+    warnings beyond the limit are omitted (apiserver `pkg/endpoints/filters/warning.go`).
     """
     texts_sent = [each for each in dict.fromkeys(texts) if each and _fits_a_line(each)]
     if sum(map(len, texts_sent)) > LONGEST_TOGETHER:

@@ -1,7 +1,7 @@
 """Encodes tables for `kubectl get`, from the columns and cells of a kind's table definition.
 
 Guarantees: the fields and bytes of a table equal those of apiserver's `pkg/endpoints/handlers/response.go` (asTable).
-Of the frames of a watch, only the first contains the columns.
+In a watch, only the first frame contains the columns.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Table:
     ) -> None:
         """Create a presentation of `kind`; `include` is the part of the object in a row: "", Metadata, Object or None.
 
-        If `columns` is not set, this is the presentation of the frames after a watch's first frame.
+        If `columns` is not set, this presentation is for the frames after the first frame of a watch.
         """
         self._kind = kind
         self._form = form

@@ -1,8 +1,8 @@
 """Converts JSON to YAML, using only the features of YAML that responses need.
 
 Guarantees:
-- Parsers of YAML 1.1 and 1.2 read the same values, because strings that they could interpret as another type are
-  quoted.
+- Strings that a parser of YAML 1.1 or 1.2 could interpret as another type are quoted. Therefore parsers of both
+  versions read the same values.
 - Keys are sorted, and the items of a list are not indented below the list's key, as in Kubernetes' YAML.
 - The conversion takes time proportional to the size, a few microseconds per value.
 """
@@ -20,11 +20,13 @@ _WORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "y", "n", 
 """Strings that YAML reads as booleans or null unless they are quoted, in upper, lower or mixed case."""
 
 _UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""Characters that JSON may contain unescaped, but YAML only escaped."""
+"""Characters that JSON may contain unescaped, but that YAML allows only in escaped form."""
 
 _CONSTANTS: Final = {True: "true", False: "false", None: "null"}
 _LONGEST_KEY: Final = 1000
-"""The maximum length of a key that needs no question mark, a few characters less than YAML allows."""
+"""The maximum length of a key that is written without a question mark. The maximum is a few characters less than YAML
+allows.
+"""
 
 
 def to_yaml(body: bytes) -> bytes:

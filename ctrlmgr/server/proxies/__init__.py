@@ -1,5 +1,5 @@
-"""The subresource `proxy` of nodes, pods and Services, which passes clients' requests on to their addresses.
+"""Serves the subresource `proxy`, which forwards clients' requests to the addresses of nodes, pods and Services.
 
-`proxy_backends` finds the server of a request, `cluster_proxy` passes requests on, and `simulated_kubelet` serves
+`proxy_backends` finds the server of a request, `cluster_proxy` forwards requests, and `simulated_kubelet` serves
 simulated nodes.
 """

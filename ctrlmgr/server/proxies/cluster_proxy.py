@@ -1,4 +1,4 @@
-"""Serves the subresource `proxy` of nodes, pods and Services by passing the requests on.
+"""Serves the subresource `proxy` of nodes, pods and Services by forwarding the requests.
 
 Guarantees:
 - The other server never receives the client's credentials. Kubelets authenticate this server by its client certificate.
@@ -65,11 +65,11 @@ class KubeletServers(Protocol):
         """Return the address of a node's kubelet; raises `UnknownError` if the node has no address."""
 
     def upstream(self, url: KubeletUrl) -> Upstream:
-        """Return a node's kubelet as the server to which a request is passed on."""
+        """Return a node's kubelet as the server to which a request is forwarded."""
 
 
 class ClusterProxy:
-    """Passes requests on to nodes, pods and Services. Used on the event loop's thread only."""
+    """Forwards requests to nodes, pods and Services. Used on the event loop's thread only."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class ClusterProxy:
         self._passed.end()
 
     async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:
-        """Pass a request on to `obj`; `name` is the name in the request, and `path` is the path for the other server.
+        """Forward a request to `obj`; `name` is the name in the request, and `path` is the path for the other server.
 
         Raises `ApiError` if the response is an error, and `Disconnected` if the client disconnects.
         """
@@ -140,7 +140,7 @@ class ClusterProxy:
         await self._pass_on(request, self._kubelets.pool, upstream, path)
 
     async def _answer_simulated(self, request: Request, runtime: Runtime, backend: Backend) -> None:
-        """Serve the request as a forwarded port of the simulated pod serves it."""
+        """Serve the request in the same way as a forwarded port of the simulated pod."""
         port = backend.port
         if not (port.isdecimal() and runtime.executions.listens(backend.pod, int(port))):
             where = f"{backend.host}:{port}"
@@ -160,9 +160,9 @@ class ClusterProxy:
                 raise _failed(error, request, upstream) from error
 
     def _upstream(self, host: str, port: str, *, is_secure: bool) -> Upstream:
-        """Return the address of a server that is not a kubelet.
+        """Return the address of a pod, a Service's endpoint or another server that is not a kubelet.
 
-        Raises `ServiceUnavailable` if its port does not exist.
+        Raises `ServiceUnavailable` if the requested port does not exist.
         """
         if not port.isdecimal():
             raise ServiceUnavailable(f"error trying to reach service: dial tcp: lookup tcp/{port}: unknown port")
@@ -177,7 +177,7 @@ class ClusterProxy:
 
 
 async def _check(host: str) -> None:
-    """Raise `BadRequest` if requests may not be passed on to a node's address (`isProxyableHostname`)."""
+    """Raise `BadRequest` if requests may not be forwarded to a node's address (`isProxyableHostname`)."""
     try:
         addresses = [str(ip_address(host))]
     except ValueError:
@@ -193,7 +193,7 @@ async def _check(host: str) -> None:
 async def _redirected(request: Request, path: str) -> bool:
     """If a request has no path for the other server, redirect the client to `/`, so that relative links work.
 
-    Return False if the request has a path; no response is then sent.
+    If the request has a path, return False without sending a response.
     """
     if path or request.method not in ("GET", "HEAD") or request.upgrades:
         return False

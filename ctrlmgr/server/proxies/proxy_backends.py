@@ -1,4 +1,4 @@
-"""Finds the server to which a request to the `proxy` of a pod or a Service is passed on.
+"""Finds the server to which a request to the `proxy` of a pod or a Service is forwarded.
 
 Guarantees: only addresses of pods are used, and never loopback, link-local or multicast addresses. Therefore a client
 cannot reach this machine's own services through the proxy.
@@ -41,7 +41,7 @@ class ProxyName(NamedTuple):
     def of(cls, text: str, kind: str) -> ProxyName:
         """Parse a name in a proxy request.
 
-        Raises `BadRequest`, whose message contains `kind` (such as "pod"), if it is malformed.
+        Raises `BadRequest` if the name is malformed; the error message contains `kind` (such as "pod").
         """
         match text.split(":"):
             case [name]:
@@ -58,12 +58,12 @@ class ProxyName(NamedTuple):
 
 
 class Backend(NamedTuple):
-    """The server to which a request is passed on."""
+    """The server to which a request is forwarded."""
 
     scheme: str
     host: str
     port: str
-    """The port number; a port name is possible, but no connection can be made with it."""
+    """The port: its number, or its name. A connection can be made only with a number."""
     pod: Object
 
     @property
@@ -131,7 +131,7 @@ class _Endpoints(msgspec.Struct):
 
 
 def is_proxyable(address: str) -> bool:
-    """Return whether requests may be passed on to an IP address (Go's `IP.IsGlobalUnicast`)."""
+    """Return whether requests may be forwarded to an IP address (Go's `IP.IsGlobalUnicast`)."""
     try:
         found = ip_address(address)
     except ValueError:
@@ -146,7 +146,7 @@ def is_proxyable(address: str) -> bool:
 def backend_of_pod(pod: Object, requested: ProxyName) -> Backend:
     """Return the address of the server in a pod, by default at its first declared port.
 
-    Raises `BadRequest` if it is not allowed.
+    Raises `BadRequest` if the address is not allowed.
     """
     address = next(iter(_addresses(pod)), "")
     if not is_proxyable(address):
@@ -180,7 +180,7 @@ def backend_of_service(service: Object, wanted: ProxyName, requested: str, view:
 
 
 def _port_name(service: Object, requested: ProxyName) -> str:
-    """Return the name of the requested port of a Service.
+    """Return the name of the Service's port that is requested.
 
     Raises `ServiceUnavailable` if the Service does not have the port.
     """
@@ -194,7 +194,7 @@ def _port_name(service: Object, requested: ProxyName) -> str:
 
 
 def _pod_of(address: _Address, namespace: str, view: View) -> Object | None:
-    """Return the pod of an endpoint; None unless the address is that of a pod in the Service's namespace."""
+    """Return the pod of an endpoint; None if the endpoint's address is not that of a pod in the Service's namespace."""
     target = address.target_ref
     if target is None or target.namespace != namespace or not is_proxyable(address.ip):
         return None

@@ -3,11 +3,11 @@
 Guarantees:
 - `catch_up` returns when the cache has all events that any process had acknowledged before the call. If the newest
   revision is not known immediately (`EventLog.peek`), a worker thread queries the log. At most one query runs at a
-  time. The result of a query serves all callers that waited before the query started, but no later caller.
+  time. All callers that waited before a query started use the query's result; later callers wait for the next query.
 - `catch_up` returns or fails within seconds, even if the database does not answer at all.
-- If many events arrive while the event loop is busy, the loop is woken only once for all of them.
+- If many events arrive while the event loop is busy, the loop is woken only once for all these events.
 - Events that the feed has lost are read from the log on a worker thread. Until the lost events have been read, newer
-  events are not applied, and callers that wait for their revisions keep waiting.
+  events are not applied, and callers that wait for revisions of newer events keep waiting.
 - Used on the event loop's thread only, except for `_wake`, which any thread may call.
 """
 
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 PATIENCE = 3.5
 """Maximum seconds for reading the newest revision and updating the cache to it.
 
-Usually this takes milliseconds, unless the database hangs.
+This usually takes milliseconds; the limit matters only if the database hangs.
 """
 
 
@@ -76,7 +76,8 @@ class Follower:
         self._woken = False  # whether `_advance` is scheduled; any thread sets it, the event loop clears it
         self._listeners: list[Callable[[], None]] = []
         self._reaching: list[tuple[Revision, asyncio.Future[bool]]] = []
-        # Callers that wait for the next query of the log; the running query does not serve these callers.
+        # Callers that wait for the next query of the log. They cannot use the running query, which began before their
+        # calls.
         self._asking: list[asyncio.Future[Revision]] = []
         self._question: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None  # the task that reads the events that the feed has lost
@@ -94,7 +95,7 @@ class Follower:
     def is_current(self) -> bool:
         """Return whether the cache has all events that were acknowledged before this call.
 
-        False if this is not known yet.
+        Return False if this is not known yet.
         """
         newest = self._log.peek()
         if newest is None:
@@ -117,7 +118,10 @@ class Follower:
             raise LogUnavailable(f"the cache has not reached revision {newest} within {PATIENCE:g} s")
 
     async def reach(self, revision: Revision, patience: float) -> bool:
-        """Wait until the cache reaches `revision`; return False if it does not within `patience` seconds."""
+        """Wait until the cache reaches `revision`.
+
+        Return False if the cache does not reach it within `patience` seconds.
+        """
         if self._cacher.revision < revision:
             self._step()
         if self._cacher.revision >= revision:
@@ -157,7 +161,7 @@ class Follower:
     async def _read_missing(self) -> None:
         """Read lost events from the log until the cache contains all events of the feed.
 
-        If the log is unavailable, this method ends, and the next step starts it again.
+        If the log is unavailable, this method ends; the next step of the follower calls it again.
         """
         log.info("event window too small, reading events from the log", revision=self._cacher.revision)
         try:
@@ -198,7 +202,7 @@ class Follower:
         self._question = None
 
     def _look_up(self) -> Revision:
-        """Return the log's head, and let the feed read up to the head; runs on a worker thread."""
+        """Return the log's head, and let the feed read the log up to the head; runs on a worker thread."""
         revision = self._log.head().revision
         if self._feed.head() < revision:
             self._feed.catch_up()

@@ -1,18 +1,19 @@
 """The hub sends each change to all watchers that have caught up.
 
-Guarantees (the docstring of `watching` contains the others of W1 to W13):
+Guarantees (W1 to W13 also include the guarantees in the docstring of `watching`):
 - **One round for all.** When the cache advances, its changes are matched and encoded once per group of watchers with
   the same selection and presentation. Each watcher receives one write per round, even if there are many changes.
-- **Rounds overlap.** A change during a round is sent at once to the watchers that this round has not reached yet, and
-  to all other watchers in the next round. Therefore a change reaches all watchers within the duration of one round.
-- **Watchers are independent.** A watcher whose connection is full leaves the hub and keeps its cursor, so it does not
-  delay other watchers. During a round, the event loop regularly runs other tasks.
+- **Rounds overlap.** If a change happens during a round, the watchers that the round has not reached yet receive the
+  change in this round. All other watchers receive the change in the next round. Therefore a change reaches all watchers
+  within the duration of one round.
+- **Watchers are independent.** If a watcher's connection accepts no more bytes, the watcher leaves the hub with its
+  cursor, so it does not delay other watchers. During a round, the event loop regularly runs other tasks.
 - **In order.** A watcher enters at exactly the hub's revision, so it misses no event and receives no event twice. A
   bookmark is written after all events up to its revision.
 
 A watcher is a cursor in the sequence of the cache's changes. While a watcher is behind the hub, its own task moves its
-cursor (`watching`). Once a watcher has caught up, it enters the hub, which then moves the cursor. In the hub, a watcher
-has received all events up to the hub's revision, unless its group has pending events.
+cursor (`watching`). Once a watcher has caught up, it enters the hub; from then on, the hub moves the cursor. In the
+hub, a watcher has received all events up to the hub's revision, unless its group has pending events.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ log = structlog.get_logger(__name__)
 _ROUND = 500
 """Maximum number of revisions in one round, counted from the first revision with a watcher.
 
-The maximum number of revisions limits the duration of a round after the event loop was blocked.
+This maximum limits the duration of a round after the event loop was blocked.
 """
 
 _SLICE = 64
@@ -64,8 +65,8 @@ class Hub:
     def __init__(self, cacher: Cached, *, clock: Clock, rewinds: bool = False) -> None:
         """Create a hub that sends the changes that `cacher` applies from now on.
 
-        `rewinds` says whether the log can be reset to an earlier revision. If it is reset, a watcher beyond the newest
-        revision has received events that no longer exist, so its watch ends.
+        `rewinds` says whether the log can be reset to an earlier revision. If the log is reset, a watcher beyond the
+        newest revision has received events that no longer exist, so its watch ends.
         """
         self.revision: Revision = cacher.revision
         """The revision up to which all events have been sent to every watcher in the hub, or are pending for the
@@ -108,7 +109,7 @@ class Hub:
         self._work.set()
 
     async def stay(self, watcher: Watcher) -> DisconnectReason:
-        """Keep a watcher in the hub until it must leave; return the reason why it must leave.
+        """Keep a watcher in the hub until the watcher must leave; return the reason.
 
         The watcher must have caught up, or its time must have ended. The hub does not send events that a webhook must
         convert; a watcher that needs such events leaves when the hub advances. A watcher whose cursor is beyond the
@@ -223,13 +224,13 @@ class Hub:
         self._sent_counts.clear()
 
     def _release(self) -> None:
-        """Let watchers leave that wait for a revision that the hub has reached."""
+        """Remove the watchers that waited for a revision that the hub has reached."""
         for watcher in self._ahead:
             if watcher.awaits <= self.revision:
                 watcher.part(DisconnectReason.REACHED, watcher.cursor)
 
     def _attend(self) -> None:
-        """Send bookmarks and end watches that are due, and set the timer for the next bookmark or end."""
+        """Send due bookmarks, end the watches whose time has ended, and set the timer for the next bookmark or end."""
         now = self._clock.monotonic()
         if now < self._due_at:
             return
@@ -268,12 +269,15 @@ class Hub:
 
 
 def _due(watcher: Watcher) -> float:
-    """Return the time at which a watcher that waits for a revision is due."""
+    """For a watcher that waits for a revision, return the time at which its bookmark or its end is due."""
     return watcher.due_at if watcher.selection.kind.calls_out else watcher.ends_at
 
 
 def _move_on(watcher: Watcher, revision: Revision) -> None:
-    """Let a watcher leave the hub after its first frame if its presentation, and so its group, changes."""
+    """Remove a watcher from the hub if its presentation changes after its first frame.
+
+    The watcher then enters the hub again, in another group.
+    """
     following = watcher.presentation.following
     if following is not watcher.presentation:
         watcher.presentation = following

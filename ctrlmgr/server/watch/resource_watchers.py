@@ -1,8 +1,9 @@
 """The watchers of one resource, in groups; all watchers of a group receive the same bytes.
 
-Guarantees: a change is compared only with groups whose namespace and name allow it. A frame that two groups share is
-encoded once. The pieces for a group are in order, and each piece contains its last revision. Within a group, the
-watcher whose last write is the oldest comes first, because it has the most pending events.
+Guarantees: a change is compared only with groups whose selection includes the namespace and name of the changed object.
+A frame that two groups share is encoded once. The pieces for a group are in order of revision. Each piece knows the
+revision of its last event. Within a group, the watcher whose last write is the oldest comes first, because this watcher
+has the most pending events.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.watcher import Watcher
 
 _PIECE = 256 * 1024
-"""Size of a piece in bytes above which further frames go into the next piece."""
+"""Size of a piece in bytes. When a piece has reached this size, further frames go into the next piece."""
 
 _FRAMES: Final = 2_000
-"""Maximum number of frames that a resource's watchers cache while watchers have pending events."""
+"""Maximum number of cached frames of a resource; frames are cached while watchers have pending events."""
 _FRAME_BYTES: Final = 32 * 1024 * 1024
 """Maximum total size of the cached frames, in bytes."""
 
@@ -62,7 +63,7 @@ class Group:
 
     @property
     def place(self) -> _Place:
-        """The namespace and name of the changes that match the selection; None means any."""
+        """The namespace and name of the changes that match the selection; None means any namespace or any name."""
         selection = self.selection
         namespace = selection.namespace if selection.namespace is not None else selection.fields.namespace
         return namespace, selection.fields.name
@@ -91,7 +92,7 @@ class Group:
         return first
 
     def reached(self, watcher: Watcher, revision: Revision) -> Revision:
-        """Return the revision up to which a watcher has received all events; `revision` is that of the newest event."""
+        """Return the revision up to which a watcher has received all events; `revision` is the revision of the hub."""
         return watcher.cursor if watcher.cursor < self.newest else revision
 
     def pieces(self, cursor: Revision, made: _Made) -> Sequence[FrameChunk]:
@@ -118,7 +119,7 @@ class Group:
         for revision, happened, obj in self._events:
             if revision <= cursor:
                 continue
-            # All watchers with the same revision and event type receive the same object.
+            # All watchers with the same revision and event type receive the same frame object.
             frame = made.get(key := (presentation, revision, happened))
             if frame is None:
                 frame = presentation.frame(happened, obj)
@@ -135,7 +136,7 @@ class ResourceWatchers:
         self.made: _Made = BoundedCache("watch-frames", entries=_FRAMES, size=_FRAME_BYTES)
         """The encoded frames of pending events, for all groups."""
         self._groups: dict[tuple[Presentation, str | None, LabelSelector, FieldSelector], Group] = {}
-        # The groups, by the namespace and name of their objects.
+        # The groups, by the namespace and name that their selections require.
         self._places: dict[_Place, dict[Group, None]] = {}
         self._due: dict[Group, None] = {}  # groups with pending events
 

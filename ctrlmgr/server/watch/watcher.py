@@ -73,7 +73,9 @@ class Watcher:
         self.cursor = cursor
         """The revision up to which all events have been written to the client."""
         self.awaits: Revision = 0
-        """The revision at which the watcher leaves the hub, if it waits for a revision that the hub has not reached."""
+        """The revision at which the watcher leaves the hub; set only if the watcher waits for a revision beyond the
+        hub's.
+        """
         self.ends_at = ends_at
         self.metrics = metrics
         self.parting: asyncio.Future[DisconnectReason] | None = None
@@ -84,7 +86,7 @@ class Watcher:
 
     @property
     def due_at(self) -> float:
-        """The time at which the next bookmark or the end of the watch is due, in monotonic seconds."""
+        """The monotonic time in seconds at which the next bookmark is due or the watch ends, whichever is earlier."""
         return min(self.ends_at, self._bookmark_at)
 
     def take_bookmark(self, now: float) -> bool:
@@ -99,7 +101,7 @@ class Watcher:
         self._bookmark_at = now + BOOKMARK_EVERY if before_end <= now else min(now + BOOKMARK_EVERY, before_end)
 
     def part(self, reason: DisconnectReason, cursor: Revision) -> None:
-        """Let the watcher leave the hub at `cursor`. Only the first call of `part` has an effect."""
+        """Let the watcher leave the hub at `cursor`. If `part` is called again, the further calls have no effect."""
         if self.parting is not None and not self.parting.done():
             self.cursor = cursor
             self.parting.set_result(reason)

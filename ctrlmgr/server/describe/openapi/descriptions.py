@@ -47,7 +47,7 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def described(name: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an OpenAPI v2 definition, with the descriptions that exist for it added."""
+    """Return an OpenAPI v2 definition, to which the available descriptions are added."""
     kinds = definition.get(_KIND, ())
     if name == _OBJECT_META:
         return _with_words({**definition}, _METADATA)

@@ -1,4 +1,6 @@
-"""Encodes an OpenAPI v2 document as gnostic's protobuf, which kubectl requests before 1.27, and later as a fallback.
+"""Encodes an OpenAPI v2 document as gnostic's protobuf.
+
+kubectl before 1.27 requests this form; later versions request it only if the server has no OpenAPI v3.
 
 The tables contain every field of every message in gnostic's `openapiv2/OpenAPIv2.proto`, because the schema of a custom
 kind may use any keyword.
@@ -37,7 +39,7 @@ def _schema(value: Mapping[str, Any]) -> bytes:
 
 
 def _additional(value: Mapping[str, Any] | bool) -> bytes:
-    """Encode an `AdditionalPropertiesItem`, which is a oneof, so the value False must be encoded too."""
+    """Encode an `AdditionalPropertiesItem`. The item is a oneof, so even the value False must be encoded."""
     return write_number(2, value) if isinstance(value, bool) else one(1, _schema)(value)
 
 
@@ -101,7 +103,7 @@ def _items(value: Mapping[str, Any]) -> bytes:
 
 
 def _simple(first: int) -> dict[str, Encode]:
-    """Return the fields of a non-object value, which four messages share; `first` is the number of `type`."""
+    """Return the fields of a non-object value, which are shared by four messages; `first` is the number of `type`."""
     return {
         "type": string(first),
         "format": string(first + 1),

@@ -22,7 +22,7 @@ Encode: TypeAlias = Callable[[Any], bytes]
 
 
 def message(fields: Mapping[str, Encode], extensions: int) -> Encode:
-    """Return an encoder from a JSON object to one message of `OpenAPIv2.proto`.
+    """Return an encoder that encodes a JSON object as one message of `OpenAPIv2.proto`.
 
     `fields` maps each JSON key to the encoder of its value; `extensions` is the number of the field `vendor_extension`.
     The encoder raises KeyError for a JSON key without a field.
@@ -91,7 +91,10 @@ def text_or_texts(number: int) -> Encode:
 
 
 def entries(number: int, content: Encode, extensions: int | None = None) -> Encode:
-    """Return an encoder of a map as repeated pairs; `extensions` is the number of the field for keys with `x-`."""
+    """Return an encoder of a map as repeated pairs.
+
+    `extensions` is the number of the field for keys that begin with `x-`.
+    """
 
     def write(values: Mapping[str, Any]) -> bytes:
         return b"".join(entry(key, value) for key, value in values.items())

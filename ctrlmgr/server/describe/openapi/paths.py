@@ -1,8 +1,8 @@
 """Creates the paths of this server in the OpenAPI v2 document.
 
-The paths are those of Kubernetes' own document with all versions, without paths that this server does not serve. Every
-operation also has a response for failures, a `Status`. Responses are described as JSON or YAML, request bodies also as
-protobuf.
+The paths are taken from Kubernetes' own document with all versions. Paths that this server does not serve are left out.
+Every operation also has a response for failures, a `Status`. The media types of responses are JSON and YAML; those of
+request bodies also include protobuf.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _RESOURCE = re.compile(
     r"/(?P<plural>[^/{]+)(?:/\{name\}(?:/(?P<subresource>[^/{]+)(?:/\{path\})?)?)?"
 )
 _VERBS = {"post": "create", "put": "update", "watchlist": "watch"}
-"""The values of OpenAPI's `x-kubernetes-action` that differ from the verb in discovery, by that verb."""
+"""The values of OpenAPI's `x-kubernetes-action` by verb, for the verbs of discovery with a different name in OpenAPI.
+"""
 _CONNECT_VERBS = {"post": "create", "put": "update", "patch": "patch", "delete": "delete"}
 """The verbs of connect requests (such as `proxy`) by HTTP method; the verb of all other methods is `get`."""
 
@@ -55,13 +56,13 @@ def served_paths(kinds: Kinds) -> dict[str, dict[str, Any]]:
 
 
 def _published() -> Mapping[str, Any]:
-    """Return Kubernetes' path items, the paths of optional versions included."""
+    """Return Kubernetes' path items, including the paths of optional versions."""
     optional = (version.paths for version in published_schema.optional().values())
     return {path: item for paths in (published_schema.openapi()["paths"], *optional) for path, item in paths.items()}
 
 
 def section(path: str) -> str:
-    """Return the name of the OpenAPI v3 document with a path: `api/v1`, `apis/apps`, `version`."""
+    """Return the name of the OpenAPI v3 document that contains a path: `api/v1`, `apis/apps`, `version`."""
     parts = path.strip("/").split("/")
     return "/".join(parts[: {"api": 2, "apis": 3}.get(parts[0], 1)])
 

@@ -1,6 +1,6 @@
-"""Creates OpenAPI v3 documents: one per group version, with only the schemas that its paths and kinds need.
+"""Creates the OpenAPI v3 document of each group version, with only the schemas that its paths and kinds need.
 
-The differences between the v3 and v2 documents are those that kube-openapi makes (`pkg/openapiconv`, `pkg/builder3`).
+The v3 documents differ from the v2 document in the same way as in kube-openapi (`pkg/openapiconv`, `pkg/builder3`).
 Schemas are components of the document, and a reference with siblings becomes an `allOf`. Request and response bodies
 have one schema for each media type. Parameters are inlined, because kubectl searches the parameters for
 `fieldValidation` and does not follow references.
@@ -43,7 +43,7 @@ class Sections:
     """
 
     def __init__(self, kinds: Kinds) -> None:
-        """Describe `kinds`."""
+        """Create documents that describe `kinds`."""
         self._kinds = kinds
         self._schemas: dict[str, msgspec.Raw] = {}
         self._custom = _by_section(kinds)
@@ -67,7 +67,10 @@ class Sections:
 
     @cached_property
     def _roots(self) -> Mapping[str, list[str]]:
-        """The definitions of the kinds, by document; these are included even if no path refers to them."""
+        """The definitions of the kinds, by document.
+
+        A document includes these definitions even if no path refers to them.
+        """
         roots: dict[str, list[str]] = {}
         for kind in self._kinds:
             if kind.document is not None:
@@ -179,7 +182,10 @@ def _resolved(parameter: Node) -> Node:
 
 
 def _parameter(parameter: Node) -> dict[str, Any]:
-    """Convert a parameter from OpenAPI v2, with its type beside its name, to v3, with a schema."""
+    """Convert a parameter from OpenAPI v2 to v3.
+
+    In v2, the parameter itself contains the type; in v3, its schema contains the type.
+    """
     kept = {key: value for key, value in parameter.items() if key in ("name", "in", "description", "required")}
     return {**kept, "schema": {key: value for key, value in parameter.items() if key not in kept}}
 
