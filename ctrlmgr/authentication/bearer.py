@@ -1,8 +1,7 @@
 """Reads the bearer token of a request from its Authorization header, or from a web socket's subprotocols.
 
 Guarantees: a header with another scheme, an empty header or an empty token does not count as a credential, so the
-request is anonymous. If a request has several Authorization headers, the first one is used. Annotations that are added
-to the audit event.
+request is anonymous. If a request has several Authorization headers, the first one is used.
 
 Source: apiserver `pkg/authentication/request/{bearertoken,websocket}`.
 """
@@ -29,7 +28,10 @@ _BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
 
 
 def bearer_token(headers: Headers) -> tuple[str | None, str]:
-    """Return the token of the Authorization header (None without a token), and a warning (empty without a warning)."""
+    """Return the token in the Authorization header, and a warning for the client.
+
+    The token is None if the header contains none. The warning is an empty string if there is nothing to warn about.
+    """
     value = first_header(headers, b"authorization").strip()
     parts = value.split(b" ", 2)
     if len(parts) < 2 or parts[0].lower() != b"bearer":
@@ -43,7 +45,7 @@ def web_socket_token(headers: Headers) -> str | None:
     """Return the token in a web socket's subprotocols, or None if the subprotocols contain no token.
 
     Raises `CredentialsRefused` if a token is malformed, if the subprotocols contain two tokens, or if the client offers
-    no other subprotocol.
+    no subprotocol besides the token.
     """
     if not _is_web_socket(headers):
         return None

@@ -40,14 +40,14 @@ class _Typed(msgspec.Struct, frozen=True, gc=False):
 
 
 def is_token(secret: Object) -> bool:
-    """Return whether a Secret is a bootstrap token."""
+    """Return whether a Secret contains a bootstrap token."""
     return secret.namespace == NAMESPACE and secret.view(_Typed).type == TYPE
 
 
 def token_user(token: str, find: Find, now: int) -> User | None:
     """Return the user of a bootstrap token that is valid at `now` (microseconds since 1970).
 
-    None if the token is invalid.
+    Return None if the token is invalid.
     """
     parts = _TOKEN.fullmatch(token)
     if parts is None:
@@ -90,7 +90,7 @@ def has_expired(data: dict[str, str], now: int) -> bool:
 def expires_at(data: dict[str, str]) -> int | None:
     """Return the expiration in a Secret of a bootstrap token (microseconds since 1970).
 
-    None if the Secret has none, 0 if the expiration is invalid.
+    Return None if the Secret contains no expiration, and 0 if the expiration is invalid.
     """
     expires = data.get("expiration", "")
     if not expires:
@@ -102,7 +102,7 @@ def expires_at(data: dict[str, str]) -> int | None:
 
 
 def _groups(data: dict[str, str]) -> tuple[str, ...] | None:
-    """Return the groups of a token's user; None if one of the groups is not allowed."""
+    """Return the groups of a token's user, or None if a token may not grant one of the groups."""
     named = data.get("auth-extra-groups", "")
     more = named.split(",") if named else []
     if not all(map(_GROUP.fullmatch, more)):

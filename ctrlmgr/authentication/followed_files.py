@@ -1,10 +1,10 @@
 """Detects changes of files with credentials and settings.
 
-Guarantees: a change takes effect when the files are checked the next time. If changed files are invalid, the failure is
-logged and counted, and the previous content stays in use until the files change again.
+Guarantees: a change takes effect at the next call of `FollowedFiles.reload`. If changed files are invalid, the failure
+is logged and counted, and the previous content stays in use until the files change again.
 
-Files are polled rather than watched, because a directory that is mounted into a container replaces files by moving
-links, which not all watch mechanisms report.
+Files are polled rather than watched, because in a directory that is mounted into a container, files change when
+symbolic links are replaced. Not all watch mechanisms report such changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 Stamp: TypeAlias = tuple[int, int, int] | None
-"""The identity of a file, its modification time (nanoseconds) and its size (bytes); None if the file does not exist."""
+"""The identity of a file, its modification time (nanoseconds) and its size (bytes). None if the file does not exist."""
 
 
 class FollowedFiles:
@@ -29,8 +29,8 @@ class FollowedFiles:
     def __init__(self, what: str, files: Sequence[Path], count: Callable[[str], None]) -> None:
         """Record the state of the files, before the caller reads their content.
 
-        `what` is the name of the files in log messages. `count` is called with "success" after a reload, and with
-        "failure" after a failed reload.
+        `what` names the files in log messages. `count` is called with "success" after a reload, and with "failure"
+        after a failed reload.
         """
         self._what = what
         self._files = files
@@ -38,9 +38,9 @@ class FollowedFiles:
         self._stamps = self._look()
 
     def reload(self, take: Callable[[], bool]) -> bool:
-        """If the files have changed, call `take` to read them; return whether new content was loaded.
+        """If the files have changed, call `take` to read the files; return whether new content was loaded.
 
-        If the files are invalid, `take` raises `SettingsError` and loads nothing.
+        If the files are invalid, `take` must raise `SettingsError` and keep the previous content.
         """
         stamps = self._look()
         if stamps == self._stamps:

@@ -1,7 +1,7 @@
 """The header lines of a request, with a cache of values that were parsed from the lines.
 
 Guarantees: each parser runs once per list of header lines, even if many requests of a connection share the list. The
-cache is freed with the list, which must not change after the first parse.
+cache is freed together with the list. The list must not change after the first parse.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ T = TypeVar("T")
 
 
 def by_name(lines: Sequence[HeaderLine]) -> dict[bytes, bytes]:
-    """Return each header's value; if several lines have the same name, the value of the first is returned, as in Go."""
+    """Return each header's value by the header's name.
+
+    Of several lines with the same name, the first is used, as in Go.
+    """
     return dict(reversed(lines))
 
 
@@ -29,7 +32,7 @@ class HeaderLines(list[HeaderLine]):
     __slots__ = ("_read",)
 
     def __init__(self, lines: Iterable[HeaderLine] = ()) -> None:
-        """Hold `lines`."""
+        """Store `lines` with an empty cache."""
         super().__init__(lines)
         self._read: dict[Callable[[Sequence[HeaderLine]], Any], Any] = {}
 

@@ -1,10 +1,10 @@
 """Authenticates tokens of other issuers (OpenID Connect): maps verified claims to a user.
 
-Guarantees: a token is valid only within its validity period, for a configured audience, with all required claims, and
-if all validation rules evaluate to true. A token whose user name is malformed is refused.
+Guarantees: a token is valid only within its validity period and for a configured audience. The token must contain all
+required claims, and all validation rules must evaluate to true. A token whose user name is malformed is refused.
 
 Source: apiserver `plugin/pkg/authenticator/token/oidc/oidc.go`; OpenID Connect Core 1.0, as coreos/go-oidc implements
-it.
+this standard.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Keys(msgspec.Struct, frozen=True):
 
 
 def read_key_set(body: bytes) -> dict[str, list[PublicKey]]:
-    """Return the signing keys of a JSON Web Key Set by key id; keys that cannot verify signatures are left out.
+    """Return the signing keys of a JSON Web Key Set by key id, without keys that cannot verify signatures.
 
     Raises ValueError if the body is not a JSON Web Key Set.
     """
@@ -164,7 +164,7 @@ def _text(claims: Map[str, Any], claim: str, what: str) -> str:
 
 
 def _claimed_groups(claims: Map[str, Any], claim: str) -> Sequence[str]:
-    """Return the groups that a claim contains, whose value is a list of groups or one group."""
+    """Return the groups that a claim contains; the claim's value is a list of groups or one group."""
     if not claim or claim not in claims:
         return ()
     value = claims[claim]

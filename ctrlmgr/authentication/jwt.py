@@ -2,8 +2,8 @@
 
 Guarantees:
 - The key, not the token, determines the allowed algorithms. An RSA key verifies RS* and PS* signatures, and an elliptic
-  curve key verifies only ES* signatures of its curve. Tokens with the algorithm `none`, or with an algorithm that uses
-  a shared secret, are never valid.
+  curve key verifies only ES* signatures of its curve. A token with the algorithm `none`, or with an algorithm that uses
+  a shared secret, is never valid.
 - A token with critical extensions (`crit`) is never valid.
 - A token of more than 1 MiB counts as malformed, because no request can contain such a token.
 - Callers must not trust a token's claims before `verifies` has returned True.
@@ -31,7 +31,8 @@ _SHAPE = re.compile(r"[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*")
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _OF_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _LONGEST = 1 << 20
-"""The maximum number of characters in one part of a token; the headers of a request have no room for a longer part."""
+"""The maximum number of characters in one part of a token; the size limit of a request's headers excludes longer parts.
+"""
 
 
 class _Registry(jws.JWSRegistry):
@@ -52,9 +53,9 @@ class Compact(NamedTuple):
     algorithm: str
     key_id: str
     payload: bytes
-    """The token's claims, as JSON."""
+    """The unverified claims of the token, as JSON."""
     jws: jws.CompactSignature
-    """The token as joserfc parsed it."""
+    """The token in the form to which joserfc parsed it."""
 
     def digest(self) -> bytes:
         """Return a digest of the whole token, including its header and signature."""
@@ -106,17 +107,17 @@ def algorithm_of(key: PublicKey | PrivateKey) -> str:
 
 
 def sign(claims: bytes, key: PrivateKey, key_id: str) -> str:
-    """Return a token with `claims` (JSON), signed with `key`; `key_id` identifies the key for verifiers."""
+    """Return a token that contains `claims` (JSON) and is signed with `key`; verifiers find the key by `key_id`."""
     return jws.serialize_compact({"alg": algorithm_of(key), "kid": key_id}, claims, _wrapped(key), registry=_REGISTRY)
 
 
 def encoded(data: bytes) -> str:
-    """Encode as base64url without padding."""
+    """Encode bytes as base64url without padding."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def decoded(text: str) -> bytes:
-    """Decode base64url without padding; raises `binascii.Error` if the string has an invalid length."""
+    """Decode a base64url string without padding; raises `binascii.Error` if the string has an invalid length."""
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 

@@ -1,6 +1,7 @@
 """Reads `--authentication-config`: the trusted JWT issuers, the mapping of claims to users, and anonymous access.
 
-Guarantees: an error in the file or in one of its expressions is reported as one line that contains the position.
+Guarantees: an error in the file or in one of its expressions is reported on one line, which contains the position of
+the error.
 
 Source: apiserver `pkg/apis/apiserver/{types,validation/validation}.go` (AuthenticationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1).
@@ -67,9 +68,10 @@ class Configuration(NamedTuple):
 
 
 def read_configuration(file: Path, own_issuers: Collection[str], functions: Functions) -> Configuration:
-    """Read a configuration file; CEL expressions in the file may call `functions`. Raises `SettingsError`.
+    """Read a configuration file; CEL expressions in the file may call `functions`.
 
-    The file must not contain the URL of one of `own_issuers`, which issue this server's own tokens.
+    The issuers in `own_issuers` issue this server's own tokens; the file must not contain the URL of such an issuer.
+    Raises `SettingsError` if the file is invalid.
     """
     document = read_document(file)
     configuration = document.read("AuthenticationConfiguration", _VERSIONS, _Configuration)

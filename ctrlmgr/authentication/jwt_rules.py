@@ -31,7 +31,7 @@ _RESERVED: Final = ("k8s.io", "kubernetes.io")
 _PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 _At = tuple[str | int, ...]
-"""The path of a value in the file."""
+"""The path of a value in the configuration file."""
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -87,10 +87,13 @@ class Mapped(NamedTuple):
 
 
 class RulesReader:
-    """Reads the mappings and rules of one issuer; raises `SettingsError` with the line if one is invalid."""
+    """Reads the mappings and rules of one issuer.
+
+    Raises `SettingsError` with the line of an invalid mapping or rule.
+    """
 
     def __init__(self, document: Document, expressions: TokenExpressions, *at: str | int) -> None:
-        """Create a reader for the issuer at the path `at` of the document."""
+        """Create a reader for the issuer at the path `at` in the configuration file."""
         self._document = document
         self._expressions = expressions
         self._at = at
@@ -146,7 +149,7 @@ class RulesReader:
             raise self._document.refuse(_UNVERIFIED, *at)
 
     def claim_rules(self, configured: Sequence[ClaimRule]) -> tuple[tuple[tuple[str, str], ...], tuple[Rule, ...]]:
-        """Return the claims that must have a given value, and the validation rules with expressions."""
+        """Return the required claims with their values, and the compiled validation rules about claims."""
         required: dict[str, str] = {}
         rules: dict[str, Rule] = {}
         for index, each in enumerate(configured):
@@ -198,7 +201,7 @@ class RulesReader:
 def _prefix_problem(prefixed: _Prefixed) -> str | None:
     """Return the error in the prefix of a claim mapping.
 
-    None if the prefix is valid or another error takes precedence.
+    Return None if the prefix is valid, or if another error of the mapping is reported instead.
     """
     if prefixed.claim and prefixed.expression:
         return None

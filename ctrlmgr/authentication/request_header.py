@@ -1,7 +1,7 @@
 """Reads the user that a trusted proxy names in its headers.
 
-Guarantees: callers must read these headers only if the proxy's authority issued the client's certificate for an allowed
-name. If the headers contain no user name, the proxy has not authenticated the request.
+Guarantees: callers must trust these headers only if the client's certificate was issued by the proxy's authority and
+contains an allowed name. If the headers contain no user name, the proxy has not authenticated the request.
 
 Source: apiserver `pkg/authentication/request/headerrequest`.
 """
@@ -20,7 +20,8 @@ from ctrlmgr.authentication.user import User
 class RequestHeaders:
     """The names of the headers with the user's attributes.
 
-    If several headers are given for an attribute, they are tried in order.
+    For the user name and the uid, the first of these headers that has a value is used. For groups and extra fields, the
+    values of all headers are used.
     """
 
     username: tuple[str, ...] = ()
@@ -48,7 +49,7 @@ class RequestHeaders:
 def _first(headers: Headers, expected: Sequence[str]) -> str:
     """Return the value of the first header in `expected` that the request has.
 
-    If the header has several lines, the first one is used.
+    If the request has several lines of this header, the first line is used.
     """
     for each in map(_encoded, expected):
         value = next((value for name, value in headers if name == each), b"")

@@ -3,8 +3,8 @@
 Guarantees:
 - A token contains the uid of its service account, and the uid of the pod, secret or node to which it is bound. If the
   service account or the bound object is deleted and created again, the old token is invalid.
-- A token is validated against the current objects at each use. A token stays valid for `LEEWAY` more seconds after the
-  deletion of its bound object was requested, so that a process can still make requests while it shuts down.
+- A token is validated against the current objects at each use. When the deletion of its bound object is requested, a
+  token stays valid for `LEEWAY` more seconds. Within this time, a process that shuts down can make requests.
 
 Source: Kubernetes' `pkg/serviceaccount/claims.go`, apiserver `pkg/authentication/serviceaccount/util.go`, and go-jose's
 `jwt.Claims.Validate`.
@@ -26,22 +26,22 @@ SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 SECRETS: Final = Resource("", "secrets")
 
 WARN_AFTER: Final = 3607
-"""The lifetime that kubelets request for pods whose specs request no token, in seconds."""
+"""If a kubelet requests a token for a pod whose spec requests no token, it requests this lifetime, in seconds."""
 
 EXTENDED: Final = 365 * 24 * 3600
-"""The actual lifetime of the tokens that kubelets request, in seconds.
+"""The actual lifetime, in seconds, of a token that was requested with the lifetime `WARN_AFTER`.
 
 Uses of a token after its requested lifetime are recorded in the audit log.
 """
 
 LEEWAY: Final = 60
-"""The number of seconds that are allowed as clock skew, and for which a terminating object still counts as existing."""
+"""The allowed clock skew in seconds, and the time after its deletion for which an object still counts as existing."""
 
 STALE: Final = "authentication.k8s.io/stale-token"
 """The audit annotation that marks requests whose token should have been renewed."""
 
 ISSUED: Final = "authentication.kubernetes.io/issued-credential-id"
-"""The audit annotation that records the id of a token that a request created."""
+"""The audit annotation of a request that created a token; the annotation contains the token's id."""
 
 GROUP: Final = "system:serviceaccounts"
 PREFIX: Final = "system:serviceaccount:"
@@ -50,7 +50,7 @@ _EXTRA: Final = "authentication.kubernetes.io"
 _INVALIDATED: Final = "service account token has been invalidated"
 
 Find: TypeAlias = Callable[[Resource, Key], Object | None]
-"""Returns the current object; None if the object does not exist."""
+"""Returns the current state of an object, or None if the object does not exist."""
 
 
 class Reference(msgspec.Struct, omit_defaults=True):
@@ -106,7 +106,7 @@ class ValidatedToken(NamedTuple):
     warnings: tuple[str, ...] = ()
     """Warnings that are sent to the client."""
     used: Object | None = None
-    """For a legacy token, the Secret that contains the token."""
+    """The Secret that contains the token, if it is a legacy token; otherwise None."""
 
 
 def bound_claims(
@@ -114,8 +114,8 @@ def bound_claims(
 ) -> Claims:
     """Return the claims of a token for `account`; the token is valid for `seconds` from `now` (seconds since 1970).
 
-    After `warn_after` seconds, each use of the token is recorded in the audit log; 0 disables the recording. `token_id`
-    is unique.
+    After `warn_after` seconds, each use of the token is recorded in the audit log; 0 disables the recording. The caller
+    must pass a unique `token_id`.
     """
     about = KubernetesClaims(account.namespace, serviceaccount=Reference(account.name, account.uid))
     about.pod, about.secret, about.node = bound
@@ -139,7 +139,7 @@ def user_name(namespace: str, name: str) -> str:
 def judge(claims: Claims, find: Find, now: int) -> ValidatedToken:
     """Return the user of a token at `now` (microseconds since 1970), checked against the objects that `find` returns.
 
-    The caller must verify signature, issuer and audience first. Raises `CredentialsRefused`.
+    The caller must verify signature, issuer and audience first. Raises `CredentialsRefused` if the token is invalid.
     """
     check_times(claims.exp, claims.nbf, claims.iat, now / 1_000_000)
     about = claims.kubernetes
@@ -160,7 +160,7 @@ def account_user(namespace: str, account: Reference, extra: dict[str, tuple[str,
 
 
 def credential_id(token_id: str) -> str:
-    """Return the name by which audit logs refer to the token with this id."""
+    """Return the text by which audit logs identify the token with this id."""
     return f"JTI={token_id}" if token_id else ""
 
 
@@ -213,7 +213,7 @@ def _stale(claims: Claims, now: int) -> list[tuple[str, str]]:
 
 
 def _extra(claims: Claims) -> dict[str, tuple[str, ...]]:
-    """Return the user's extra fields, by which authorizers can identify the token and its bound objects."""
+    """Return the user's extra fields, from which authorizers can identify the token and its bound objects."""
     about, extra = claims.kubernetes, dict[str, tuple[str, ...]]()
     if about.pod is not None and about.pod.name and about.pod.uid:
         extra[f"{_EXTRA}/pod-name"] = (about.pod.name,)

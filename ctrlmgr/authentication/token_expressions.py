@@ -1,7 +1,7 @@
 """CEL expressions about the claims of a token, and about the resulting user.
 
-Guarantees: expressions see the same values as in Kubernetes. All numbers in claims are doubles, and missing user
-attributes are present and empty. If an expression fails or its value has the wrong type, the token is refused.
+Guarantees: expressions see the same values as in Kubernetes. In expressions, all numbers in claims are doubles, and
+attributes that the user lacks are empty. If an expression fails or its value has the wrong type, the token is refused.
 
 Source: apiserver `pkg/authentication/cel/{compile,mapper}.go`, `plugin/pkg/authenticator/token/oidc/oidc.go`.
 """
@@ -21,7 +21,7 @@ from ctrlmgr.expressions.expression_tree import Ident, Node, Select
 from ctrlmgr.expressions.types import ANY, BOOL, STRING, DeclaredObjects, list_of, map_of, struct
 
 Seen = Mapping[str, Any]
-"""The variables of an expression, by name."""
+"""The values of the variables in an expression, by the variable's name."""
 
 _USER: Final = "kubernetes.UserInfo"
 _OBJECTS: Final = DeclaredObjects(
@@ -46,7 +46,7 @@ class TokenExpressions:
         self._user = Environment({"user": struct(_USER)}, functions, _OBJECTS, unescapes=True)
 
     def of_claims(self, source: str) -> Expression:
-        """Compile an expression about claims, whose type is unknown until evaluation.
+        """Compile an expression about claims; the type of its value is unknown until evaluation.
 
         Raises `ValueError` if the expression is invalid.
         """
@@ -62,9 +62,9 @@ class TokenExpressions:
 
 
 def names_claim(expression: Expression, claim: str) -> bool:
-    """Return whether an expression selects a claim as `claims.email`.
+    """Return whether an expression reads `claim` in the form `claims.NAME`.
 
-    As in Kubernetes, `claims['email']` is not recognized.
+    As in Kubernetes, the form `claims['NAME']` is not recognized.
     """
     waiting: list[Node] = [expression.root]
     while waiting:
@@ -103,7 +103,7 @@ def _seen_user(user: User) -> Seen:
 def text_of(expression: Expression, seen: Seen, what: str) -> str:
     """Return the string value of an expression.
 
-    Raises `NoValue`, with `what` in the message, if the evaluation fails or returns another type.
+    Raises `NoValue` if the evaluation fails or returns another type; the error message contains `what`.
     """
     problem = f"oidc: error evaluating {what} claim expression"
     value = _value(expression, seen, problem)
@@ -149,7 +149,7 @@ def check_user(rules: Iterable[Rule], user: User) -> None:
 
 
 def _check(rules: Iterable[Rule], seen: Seen, problem: str) -> None:
-    """Evaluate all rules before checking the results, as Kubernetes does."""
+    """Evaluate all rules, and then check the results, in the same order as Kubernetes."""
     values = [(rule, _value(rule.expression, seen, problem)) for rule in rules]
     for rule, value in values:
         if value is not True:

@@ -1,7 +1,7 @@
 """Reads the keys that sign and verify tokens from PEM, finds keys by id, and publishes them as a JSON Web Key Set.
 
-Guarantees: a key's id is a digest of the public key, which verifiers use to find the key. A key file may contain
-several keys: as public keys, private keys or certificates.
+Guarantees: a key's id is a digest of the public key, and verifiers find the key by this id. A key file may contain
+several keys; each key is a public key, a private key or a certificate.
 
 Source: client-go `util/keyutil`, Kubernetes' `pkg/serviceaccount/{jwt,openidmetadata}.go`, RFC 7517.
 """
@@ -25,7 +25,7 @@ _CURVE_NAMES = {"secp256r1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"
 
 
 class VerificationKey(NamedTuple):
-    """A public key, and the id by which tokens name it."""
+    """A public key, and the id by which tokens refer to the key."""
 
     id: str
     key: PublicKey
@@ -35,11 +35,11 @@ class VerificationKeys:
     """The keys that may have signed a token."""
 
     def __init__(self, keys: Iterable[PublicKey]) -> None:
-        """Create a set of `keys`, without duplicates."""
+        """Store `keys` without duplicates."""
         self._by_id = {key_id(key): key for key in keys}
 
     def candidates(self, expected: str) -> Sequence[PublicKey]:
-        """Return the keys that may verify a token with the key id `expected`, or all keys if it is empty."""
+        """Return the keys with the id `expected`; if `expected` is empty, return all keys."""
         if not expected:
             return list(self._by_id.values())
         key = self._by_id.get(expected)
@@ -47,7 +47,7 @@ class VerificationKeys:
 
     @property
     def all(self) -> list[VerificationKey]:
-        """All keys of the set, in the order in which they were given."""
+        """All keys of the set, in the order in which the caller of the constructor passed the keys."""
         return [VerificationKey(*pair) for pair in self._by_id.items()]
 
 

@@ -8,7 +8,7 @@ from ctrlmgr.expressions.environment import Expression
 
 
 class Mapping(NamedTuple):
-    """The source of an attribute of the user: a claim or an expression; both are empty if the attribute is not set."""
+    """The source of one attribute of a user: a claim or an expression; if both are empty, users lack the attribute."""
 
     claim: str = ""
     prefix: str = ""
@@ -21,7 +21,7 @@ class Rule(NamedTuple):
 
     expression: Expression
     message: str = ""
-    """The error message that is used if the rule is false."""
+    """The message of the error that is raised if the expression is false."""
 
 
 class TrustedIssuer(NamedTuple):
@@ -31,7 +31,8 @@ class TrustedIssuer(NamedTuple):
     discovery_url: str
     """The URL of the issuer's discovery document."""
     authorities: str
-    """PEM certificates of the trusted authorities; if empty, the authorities that the system trusts."""
+    """PEM certificates of the authorities that are trusted; if empty, the authorities that the operating system trusts.
+    """
     audiences: tuple[str, ...]
     username: Mapping
     groups: Mapping = Mapping()

@@ -1,4 +1,4 @@
-"""Users, the groups that every user is in, and the results of authentication.
+"""Users, the groups to which every user belongs, and the results of authentication.
 
 Source: apiserver `pkg/authentication/user/user.go`, `pkg/authentication/authenticator`, `pkg/authentication/group`.
 """
@@ -12,7 +12,7 @@ from ctrlmgr.errors import Unauthorized
 
 MASTERS = "system:masters"
 MONITORING = "system:monitoring"
-"""The group whose members are allowed to make all requests."""
+"""The group of all users that are allowed to make all requests."""
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
@@ -21,7 +21,7 @@ CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 """The key of the extra field that identifies a user's credential."""
 
 Audiences: TypeAlias = Sequence[str]
-"""The audiences for which a token is valid, or that a TokenReview requests."""
+"""Audiences of a token: those for which a token is valid, or those that a TokenReview requests."""
 
 _NOTHING: Mapping[str, tuple[str, ...]] = {}
 
@@ -62,7 +62,7 @@ class CredentialsRefused(Unauthorized):
     def explanation(self) -> str:
         """The reasons for the failure in the form of apimachinery's aggregated errors.
 
-        Several reasons are in brackets.
+        If there are several reasons, they are enclosed in brackets.
         """
         return self.reasons[0] if len(self.reasons) == 1 else f"[{', '.join(self.reasons)}]"
 

@@ -33,7 +33,7 @@ class ServiceAccountName(NamedTuple):
 
     @property
     def groups(self) -> tuple[str, str]:
-        """The groups of the service account in addition to `system:authenticated`."""
+        """The groups of the service account, without the group `system:authenticated`."""
         return SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{self.namespace}"
 
     @property
@@ -43,7 +43,7 @@ class ServiceAccountName(NamedTuple):
 
 
 def service_account_of(username: str) -> ServiceAccountName | None:
-    """Return the service account to which a user name belongs; None if no service account can have the name."""
+    """Return the service account with this user name, or None if it is not the user name of a service account."""
     if not username.startswith(SERVICE_ACCOUNT_PREFIX):
         return None
     namespace, separator, name = username.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
@@ -53,7 +53,7 @@ def service_account_of(username: str) -> ServiceAccountName | None:
 
 
 def node_of(username: str) -> str | None:
-    """Return the name of the node to which a user name belongs; None if no node can have the user name."""
+    """Return the name of the node with this user name, or None if it is not the user name of a node."""
     if not username.startswith(NODE_PREFIX):
         return None
     name = username.removeprefix(NODE_PREFIX)

@@ -7,7 +7,7 @@ Guarantees:
   usable for client authentication.
 - Chains with name constraints or unknown critical extensions are refused.
 - The search for a chain is bounded: at most `MOST_CHECKS` signatures are checked. A chain never contains two
-  certificates with the same subject and key, so certificates that sign each other cannot multiply the work.
+  certificates with the same subject and key, so certificates that sign each other do not increase the number of chains.
 
 A certificate's common name becomes the user name, and each organization becomes a group (apiserver
 `pkg/authentication/request/x509`). Chains are verified as Go's `crypto/x509` `Certificate.Verify` does with
@@ -35,13 +35,15 @@ UID_OID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 """The subject attribute that contains the user's uid."""
 
 _LONGEST: Final = 8
-"""The maximum length of a chain, in certificates; authorities in practice use shorter chains."""
+"""The maximum length of a chain, in certificates; chains of real authorities are shorter."""
 
 MOST_CHECKS: Final = 100
 """The maximum number of signature checks in one search (crypto/x509 `maxChainSignatureChecks`)."""
 
 MOST_PRESENTED: Final = 32
-"""The maximum number of certificates that a client may present; if a client presents more, no certificate is parsed."""
+"""The maximum number of certificates that a client may present; if a client presents more certificates, none of them is
+parsed.
+"""
 
 _LARGEST_KEY: Final = 8192
 _LARGEST_EXPONENT: Final = 2**31 - 1
@@ -102,10 +104,10 @@ def read_certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> VerifiedCertificate:
-    """Return the first certificate of `presented` (DER) with its chain to an authority; the chain is valid at `now`.
+    """Return the client's certificate, which is the first in `presented` (DER), with its chain to an authority.
 
-    The certificates that the client presents after its own may be intermediate certificates of the chain. Raises
-    `CredentialsRefused`, with the reason, if the certificate has no valid chain.
+    The chain is valid at `now`. It can contain the other certificates in `presented` as intermediate certificates.
+    Raises `CredentialsRefused`, with the reason, if the certificate has no valid chain.
     """
     if len(presented) > MOST_PRESENTED:
         raise CredentialsRefused(f"x509: {len(presented)} certificates were presented, at most {MOST_PRESENTED} may be")
@@ -123,7 +125,7 @@ def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], n
 
 
 def certificate_user(leaf: x509.Certificate) -> User | None:
-    """Return the user that a certificate names, None if it names none.
+    """Return the user that a certificate names, or None if the certificate names no user.
 
     Raises `CredentialsRefused` if the uid is invalid.
     """
@@ -138,7 +140,10 @@ def certificate_user(leaf: x509.Certificate) -> User | None:
 
 
 def check_name(leaf: x509.Certificate, allowed: Sequence[str]) -> None:
-    """Raise `CredentialsRefused` unless a certificate's common name is in `allowed`, or `allowed` is empty."""
+    """Raise `CredentialsRefused` if a certificate's common name is not in `allowed`.
+
+    An empty `allowed` allows all names.
+    """
     names = [_text(each) for each in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     name = names[-1] if names else ""
     if allowed and name not in allowed:
@@ -159,14 +164,17 @@ class Search:
     def __init__(
         self, leaf: x509.Certificate, links: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]
     ) -> None:
-        """Create a search from `leaf` to one of `authorities`, through the issuing certificates in `links`."""
+        """Create a search from `leaf` to one of `authorities`.
+
+        `links` are the certificates that may be between the two.
+        """
         self._leaf = leaf
         self._links = [link for link in links if _is_authority(link)]
         self._authorities = authorities
         self.checks_left = MOST_CHECKS
 
     def chains(self, chain: list[x509.Certificate]) -> Iterator[list[x509.Certificate]]:
-        """Yield every chain that starts with `chain` and continues through the links to an authority."""
+        """Yield every chain that begins with the certificates in `chain` and ends with an authority."""
         last = chain[-1]
         if len(chain) == 1 and last in self._authorities:
             yield chain
@@ -180,7 +188,11 @@ class Search:
                 yield from self.chains([*chain, link])
 
     def _continues(self, chain: Sequence[x509.Certificate], issuer: x509.Certificate) -> bool:
-        """Return whether `issuer` is new to the chain, signed its last certificate, and may sign certificates."""
+        """Return whether `issuer` can follow in the chain.
+
+        The issuer must be new to the chain, must have signed the last certificate of the chain, and must be allowed to
+        sign certificates.
+        """
         last = chain[-1]
         digest = last.signature_hash_algorithm
         if last.issuer != issuer.subject or (digest is not None and digest.name in _WEAK):

@@ -1,7 +1,7 @@
 """The ABAC authorizer allows a request if a line of a policy file allows it, and otherwise has no opinion.
 
-Each line of the file is a Policy of abac.authorization.kubernetes.io/v1beta1 as JSON, or the spec of an older policy
-without apiVersion and kind (v0). Empty lines and lines that start with `#` are skipped. The file is read once.
+Each line of the file is a policy as JSON: a Policy of abac.authorization.kubernetes.io/v1beta1, or the spec of a v0
+policy, which has no apiVersion and kind. Empty lines and lines that start with `#` are skipped. The file is read once.
 
 Source: Kubernetes' `pkg/auth/authorizer/abac/abac.go`, `pkg/apis/abac/{v0,v1beta1}/conversion.go`.
 """
@@ -30,7 +30,10 @@ _NO_MATCH: Final = Verdict(Decision.NO_OPINION, "No policy matched.")
 
 
 class AbacPolicy(msgspec.Struct, frozen=True, rename="camel"):
-    """One policy, with the users and the requests that it allows; `*` matches everything."""
+    """A policy: the users that it concerns, and the requests that it allows for these users.
+
+    `*` matches every value.
+    """
 
     user: str = ""
     group: str = ""
@@ -53,7 +56,7 @@ class AbacPolicy(msgspec.Struct, frozen=True, rename="camel"):
         )
 
     def concerns(self, user: User) -> bool:
-        """Return whether the policy concerns `user`; a policy with a user and a group requires both."""
+        """Return whether the policy applies to `user`; if the policy names a user and a group, both must match."""
         if self.user and self.user != user.name:
             return False
         if self.group and self.group not in user.groups:
@@ -65,7 +68,7 @@ class AbacPolicy(msgspec.Struct, frozen=True, rename="camel"):
         return own in ("*", path) or (own.endswith("*") and path.startswith(own.rstrip("*")))
 
     def rules(self, namespace: str) -> Sequence[PolicyRule]:
-        """Return the policy as rules, as far as it concerns a namespace."""
+        """Return the policy as RBAC-like rules; the result is empty if the policy does not apply to the namespace."""
         if self.namespace not in ("*", namespace):
             return ()
         verbs = _READING if self.readonly else ("*",)
@@ -83,10 +86,10 @@ class _Versioned(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AbacAuthorizer(Immediate):
-    """Authorizes requests by policies."""
+    """Authorizes requests by ABAC policies."""
 
     def __init__(self, policies: Sequence[AbacPolicy]) -> None:
-        """Create an authorizer that allows what any of `policies` allows."""
+        """Create an authorizer that allows a request if at least one of `policies` allows it."""
         self._policies = policies
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
@@ -94,12 +97,12 @@ class AbacAuthorizer(Immediate):
         return ALLOWED if any(each.allows(user, attributes) for each in self._policies) else _NO_MATCH
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return the policies that concern `user`, as rules, in the order of the file."""
+        """Return the policies that apply to `user`, as RBAC-like rules, in the order of the file."""
         return RuleListing([rule for each in self._policies if each.concerns(user) for rule in each.rules(namespace)])
 
 
 def read_policies(file: Path) -> Sequence[AbacPolicy]:
-    """Return the policies in a file; raises `SettingsError` if the file is unreadable or a line is no policy."""
+    """Return the policies in a file. Raises `SettingsError` if the file is unreadable or a line is not a policy."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -130,7 +133,7 @@ def _converted(versioned: _Versioned, line: str) -> AbacPolicy:
 
 
 def _of_all_users(policy: AbacPolicy) -> AbacPolicy:
-    """Return a policy in which `*` for the user or the group means all authenticated users."""
+    """Return a v0 policy with `*` for the user or the group replaced by the group of all authenticated users."""
     if "*" not in (policy.user, policy.group):
         return policy
     return msgspec.structs.replace(policy, user="", group=AUTHENTICATED)

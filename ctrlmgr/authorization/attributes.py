@@ -1,4 +1,4 @@
-"""The attributes of a request, by which authorizers decide, and the error for a refused request.
+"""The attributes of a request, on which authorizers base their decisions, and the error for a refused request.
 
 Source: apiserver `pkg/authorization/authorizer/interfaces.go`, `pkg/endpoints/handlers/responsewriters/errors.go`.
 """
@@ -46,7 +46,7 @@ class Attributes(NamedTuple):
 
 
 def length(attributes: Attributes) -> int:
-    """Return the total length in characters of the attributes, all of which are chosen by the client."""
+    """Return the total length of the attributes in characters; the client chooses all attributes."""
     verb, path, group, version, resource, subresource, namespace, name, fields, labels, _ = attributes
     selected = sum(len(each.key) + sum(map(len, each.values)) for each in (*fields, *labels))
     return sum(map(len, (verb, path, group, version, resource, subresource, namespace, name))) + selected
@@ -82,7 +82,7 @@ def _selector(terms: Sequence[Requirement]) -> dict[str, Any]:
 
 
 def refusal(user: User, attributes: Attributes, reason: str = "") -> Forbidden:
-    """Return the 403 error for a refused request, with Kubernetes' message."""
+    """Return the 403 error for a refused request, with the same message as in Kubernetes."""
     why = f": {reason}" if reason else ""
     if not attributes.is_resource:
         words = f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{why}'

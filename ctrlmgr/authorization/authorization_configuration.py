@@ -1,6 +1,7 @@
 """Reads `--authorization-config`: the list of authorizers, which may include several webhooks.
 
-Guarantees: an error in the file or in one of its expressions is reported as one line that contains the position.
+Guarantees: an error in the file or in one of its expressions is reported on one line, which contains the position of
+the error.
 
 Source: apiserver `pkg/apis/apiserver/{types,v1/defaults,validation/validation}.go` (AuthorizationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1), Kubernetes' `pkg/kubeapiserver/options/authorization.go`.
@@ -74,21 +75,21 @@ class Webhook(NamedTuple):
     config: Path
     """The path of the kubeconfig that describes how to call the webhook."""
     version: str = "v1beta1"
-    """The version of `authorization.k8s.io` in which requests to the webhook are encoded."""
+    """The version of `authorization.k8s.io` that requests to the webhook use."""
     authorized_ttl: float = 300.0
     unauthorized_ttl: float = 30.0
-    """The TTL of a cached response of the webhook in seconds; 0 disables caching."""
+    """The TTL of a cached response of the webhook in seconds; if the TTL is 0, responses are not cached."""
     name: str = "default"
     """The name of the webhook in metrics."""
     patience: float = _LONGEST
-    """The timeout of a call of the webhook, in seconds."""
+    """The timeout of a call to the webhook, in seconds."""
     denies_unasked: bool = False
-    """Whether a request is denied if the webhook fails, even if another authorizer would allow the request."""
+    """Whether a request is denied if a call to the webhook fails; no later authorizer can then allow the request."""
     conditions: tuple[Expression, ...] = ()
-    """The conditions under which the webhook is called for a request."""
+    """CEL conditions about a request; the webhook is called only if all conditions are true."""
 
     def unasked(self, error: str) -> Verdict:
-        """Return the verdict for a failed call, which contains the error."""
+        """Return the verdict that is used if a call to the webhook fails; the verdict contains the error."""
         return Verdict(Decision.DENY if self.denies_unasked else Decision.NO_OPINION, "", error)
 
 
@@ -138,7 +139,7 @@ def _authorizer_of(
 def _check(
     document: Document, authorizer: _Authorizer, index: int, types: Collection[str], names: Collection[str]
 ) -> None:
-    """Raise `SettingsError` if an authorizer is invalid; the settings of a webhook are checked elsewhere."""
+    """Raise `SettingsError` if an authorizer is invalid; `_webhook` checks the settings of webhooks."""
     at = ("authorizers", index)
     if authorizer.type not in CONFIGURED_TYPES:
         raise document.refuse(

@@ -5,8 +5,8 @@ Guarantees:
   errors that may have influenced the decision.
 - A union calls its authorizers in order: the first authorizer that allows or denies the request decides. If no
   authorizer has an opinion on the request, the verdict joins the reasons of all authorizers.
-- If an authorizer must call another process to decide, `authorize` returns None. Only if `authorize` returns None must
-  the caller await `ask`.
+- If an authorizer must call another process to decide, `authorize` returns None. In that case the caller must await
+  `ask`, which calls the other process.
 
 Source: apiserver `pkg/authorization/union/union.go`, `pkg/authorization/authorizerfactory/builtin.go`.
 """
@@ -65,10 +65,13 @@ class Authorizer(Protocol):
     """Decides whether users may make requests."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict on a request; None if the authorizer must call another process, which `ask` does."""
+        """Return the verdict on a request, or None if the authorizer must call another process.
+
+        `ask` makes this call.
+        """
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict on a request; if necessary, call another process first."""
+        """Return the verdict on a request; calls another process if the verdict requires it."""
 
     def rules(self, user: User, namespace: str) -> RuleListing:
         """Return the rights of `user` in a namespace and at cluster scope."""
@@ -78,11 +81,11 @@ class Immediate:
     """The base class of authorizers that never call another process; subclasses decide in `decide`."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict."""
+        """Return the verdict of `decide`; the result is never None."""
         raise NotImplementedError
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict."""
+        """Return the verdict without a call to another process."""
         return self.authorize(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
@@ -98,7 +101,7 @@ class AlwaysAllow(Immediate):
         return ALLOWED
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return rules that allow all requests."""
+        """Return rules that allow all requests on resources and paths."""
         everything = PolicyRule(("*",), ("*",), ("*",))
         return RuleListing((everything, PolicyRule(("*",), urls=("*",))))
 
@@ -109,19 +112,19 @@ class AlwaysDeny(Immediate):
     _VERDICT = Verdict(Decision.NO_OPINION, "Everything is forbidden.")
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return a verdict that refuses every request."""
+        """Return a verdict with no opinion, which refuses the request unless another authorizer allows it."""
         return self._VERDICT
 
 
 class PrivilegedGroup(Immediate):
-    """Allows all requests of the members of one group."""
+    """Allows all requests of users in one group."""
 
     def __init__(self, group: str = MASTERS) -> None:
-        """Trust `group`."""
+        """Create an authorizer that allows all requests of users in `group`."""
         self._group = group
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return whether `user` is a member of the group."""
+        """Return a verdict that allows the request if `user` is in the group, and otherwise has no opinion."""
         return ALLOWED if self._group in user.groups else NO_OPINION
 
 
@@ -156,7 +159,10 @@ class Union:
         self._authorizers = tuple(authorizers)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the first verdict that has an opinion on the request."""
+        """Return the first verdict that allows or denies the request.
+
+        None if an authorizer must call another process first.
+        """
         undecided: list[Verdict] | None = None
         for authorizer in self._authorizers:
             verdict = authorizer.authorize(user, attributes)
@@ -169,7 +175,10 @@ class Union:
         return _together(undecided) if undecided else NO_OPINION
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the first verdict with an opinion."""
+        """Return the first verdict that allows or denies the request.
+
+        Calls other processes if authorizers require it.
+        """
         undecided: list[Verdict] = []
         for authorizer in self._authorizers:
             verdict = await authorizer.ask(user, attributes)
@@ -179,7 +188,7 @@ class Union:
         return _together(undecided)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return the rules that all authorizers of the union list."""
+        """Return the rules that the authorizers of the union list, in the order of the authorizers."""
         listings = [authorizer.rules(user, namespace) for authorizer in self._authorizers]
         errors = [listing.error for listing in listings if listing.error]
         return RuleListing(

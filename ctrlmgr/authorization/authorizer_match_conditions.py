@@ -1,7 +1,7 @@
 """CEL conditions of authorization webhooks: a webhook is called only if its conditions are true for the request.
 
-Guarantees: an expression can read the `spec` of a SubjectAccessReview of `authorization.k8s.io/v1`, even if the webhook
-is called in another version. In expressions, empty fields of the SubjectAccessReview are present.
+Guarantees: an expression can read the `spec` of a SubjectAccessReview of `authorization.k8s.io/v1`, even if requests to
+the webhook use another version. In expressions, empty fields of the SubjectAccessReview are present.
 
 Source: apiserver `pkg/authorization/cel/{compile,matcher}.go`.
 """

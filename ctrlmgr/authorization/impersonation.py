@@ -32,12 +32,12 @@ _AUTHENTICATION = "authentication.k8s.io"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
 _NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 _MANY = 4
-"""If a user has at least this many groups or extra values, the right to impersonate all values is checked first."""
+"""The number of groups or values from which the right to impersonate all groups or all values is checked first."""
 
 
 _ENTRIES: Final = 10_000
 _SIZE: Final = 4 * 1024 * 1024
-"""The maximum total size of the user names whose mode is cached, in bytes."""
+"""The maximum total size, in bytes, of the user names whose impersonation mode is cached."""
 
 
 class Impersonated(NamedTuple):
@@ -51,7 +51,7 @@ class Impersonated(NamedTuple):
 def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
     """Return the user to impersonate from `headers` (names in lower case), or None if the headers name no user.
 
-    Raises `BadRequest` if the headers contain other parts of a user but no name.
+    Raises `BadRequest` if the headers contain a uid, groups or extra fields but no user name.
     """
     name, uid, groups, extra = "", "", list[str](), dict[str, list[str]]()
     for header, value in headers:
@@ -72,11 +72,12 @@ def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
 class Impersonation:
     """Checks impersonation, and caches, for each requesting user, the mode that last allowed an impersonation.
 
-    The cached mode is tried first; therefore, if the request is refused, the error is that of the cached mode.
+    The cached mode is tried first. Therefore, if all modes refuse the request, the error of the cached mode is
+    returned.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Create the checks of impersonation; `authorizer` decides whether users have the required rights."""
+        """Create the checks of impersonation; `authorizer` decides whether a user has the required rights."""
         self._authorizer = authorizer
         self._last: BoundedCache[str, _Mode] = BoundedCache("impersonation-modes", entries=_ENTRIES, size=_SIZE)
 
@@ -118,7 +119,7 @@ class _ImpersonationCheck(NamedTuple):
     mode: _Mode
 
     async def require(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` unless the requesting user may perform an action."""
+        """Raise `Forbidden` unless the requesting user has the right to perform an action."""
         user = self.user
         if self.mode.name == _ASSOCIATED:
             user = user._replace(extra={_NODE_KEYS: tuple(sorted(user.extra))})
@@ -132,7 +133,7 @@ class _ImpersonationCheck(NamedTuple):
             raise refusal(self.user, attributes, reason)
 
     def about(self, resource: str, name: str, *, namespace: str = "", part: str = "", own: bool = False) -> Attributes:
-        """Return the attributes of the authorization check for the right to impersonate one part of a user.
+        """Return the attributes of the request that represents the impersonation of one part of a user.
 
         If `own` is set, the resource is in the group `authentication.k8s.io` even in the legacy mode.
         """
@@ -141,16 +142,16 @@ class _ImpersonationCheck(NamedTuple):
 
 
 class _Mode(NamedTuple):
-    """A mode of impersonation: the rights that it requires."""
+    """A mode of impersonation, and the rights that the mode requires."""
 
     name: str
     """The name of the mode; empty for the legacy mode."""
     applies: Callable[[User, User], bool]
-    """Returns whether the mode applies, given the user to impersonate and the requesting user."""
+    """Returns whether the mode applies; its arguments are the user to impersonate and the requesting user."""
 
     @property
     def verb(self) -> str:
-        """The verb of the right to impersonate in this mode."""
+        """The verb of the requests that represent an impersonation in this mode."""
         return f"impersonate:{self.name}" if self.name else "impersonate"
 
     async def check(self, asking: _ImpersonationCheck, requested: User, attributes: Attributes) -> Impersonated:
@@ -241,7 +242,7 @@ def _completed(user: User) -> User:
 
 
 def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:
-    """Return the reason why a constrained mode cannot impersonate the extra fields; empty if it can."""
+    """Return the reason why a constrained mode cannot impersonate the extra fields; empty if there is no reason."""
     for key, values in extra.items():
         if not key:
             return "impersonating the empty string key in extra is not allowed"

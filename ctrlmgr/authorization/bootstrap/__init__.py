@@ -7,7 +7,7 @@
 | `controller_roles` | the role of each controller's service account |
 | `default_bindings` | the bindings of these roles, and the roles in system namespaces |
 | `gated_roles` | the roles that need a feature gate which is off by default |
-| `reconciling` | decides how to change existing roles and bindings that differ |
+| `reconciling` | decides how to change existing objects that differ from their declarations |
 
 Source: `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` of Kubernetes 1.36.
 """

@@ -162,4 +162,4 @@ COMPONENT_ROLES = (
         rule("get list patch update watch", "core", "persistentvolumeclaims"),
     ),
 )
-"""ClusterRoles for programs."""
+"""The ClusterRoles of Kubernetes' own programs."""

@@ -18,14 +18,14 @@ _CORE = "core"
 def rule(verbs: str, groups: str, resources: str, *, names: str = "") -> PolicyRule:
     """Return a rule for resources.
 
-    In each argument, items are separated by spaces, and `core` means the legacy group.
+    In each argument, spaces separate the items. The API group `core` means the legacy group, whose name is empty.
     """
     of_groups = tuple("" if group == _CORE else group for group in groups.split())
     return PolicyRule(tuple(verbs.split()), of_groups, tuple(resources.split()), tuple(names.split()))
 
 
 def urls(verbs: str, paths: str) -> PolicyRule:
-    """Return a rule for paths; the in each argument, items are separated by spaces."""
+    """Return a rule for paths; in each argument, spaces separate the items."""
     return PolicyRule(tuple(verbs.split()), urls=tuple(paths.split()))
 
 
@@ -77,7 +77,7 @@ class Role:
         self._aggregates = aggregates
 
     def with_rules(self, *rules: PolicyRule) -> Role:
-        """Return the role with more rules."""
+        """Return a copy of the role with more rules."""
         if not rules:
             return self
         found = copy.copy(self)
@@ -86,7 +86,7 @@ class Role:
 
     @property
     def fields(self) -> Unstructured:
-        """The fields of the Role or ClusterRole object."""
+        """The fields of the Role or ClusterRole object, as a dict."""
         labels = {_aggregation(self._aggregate_to): "true"} if self._aggregate_to else {}
         fields: Unstructured = {
             "kind": "Role" if self.namespace else "ClusterRole",
@@ -115,7 +115,7 @@ class Binding:
 
     @property
     def fields(self) -> Unstructured:
-        """The fields of the RoleBinding or ClusterRoleBinding object."""
+        """The fields of the RoleBinding or ClusterRoleBinding object, as a dict."""
         kind = "Role" if self.namespace else "ClusterRole"
         return {
             "kind": f"{kind}Binding",

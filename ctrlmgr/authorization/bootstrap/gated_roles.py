@@ -1,4 +1,4 @@
-"""The bootstrap roles and rules that exist only if a feature gate is on that is off by default.
+"""The bootstrap roles and rules that exist only if a certain feature gate is on; these gates are off by default.
 
 Source: `bootstrappolicy/{controller_policy,policy}.go` of Kubernetes 1.36.
 """
@@ -115,7 +115,7 @@ GATED_RULES: Final[Mapping[str, Mapping[str, Sequence[PolicyRule]]]] = {
         ),
     },
 }
-"""The rules that a feature gate adds to roles, by the gate and by the name of the role."""
+"""Additional rules of roles, by the feature gate that enables the rules and by the name of the role."""
 
 
 def cluster_roles(is_on: Callable[[str], bool]) -> Sequence[Role]:

@@ -1,7 +1,7 @@
 """Decides how to change an existing bootstrap role or binding that differs from its declaration.
 
 Guarantees:
-- Missing rights, labels, annotations and subjects are added; rights and subjects that administrators have added are
+- Missing rights, labels, annotations and subjects are added. Rights and subjects that administrators have added are
   kept.
 - If an existing binding refers to another role, the binding is replaced, because its role cannot be changed.
 - Objects with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` are not changed.
@@ -22,7 +22,7 @@ from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, covers
 
 
 class Operation(Enum):
-    """The operation that reconciles a bootstrap object."""
+    """The kind of change that reconciles a bootstrap object with its declaration."""
 
     NOTHING = "nothing"
     CREATE = "create"
@@ -31,14 +31,14 @@ class Operation(Enum):
 
 
 class Step(NamedTuple):
-    """The operation on one object, and the object after the operation."""
+    """The operation on one object, and the state of the object after the operation."""
 
     operation: Operation
     object: Unstructured
 
 
 def reconcile_role(existing: Unstructured | None, declared: Role) -> Step:
-    """Return the operation that reconciles a bootstrap role."""
+    """Return the operation that reconciles an existing bootstrap role with its declaration."""
     expected = declared.fields
     if existing is None:
         return Step(Operation.CREATE, expected)
@@ -53,7 +53,7 @@ def reconcile_role(existing: Unstructured | None, declared: Role) -> Step:
 
 
 def reconcile_binding(existing: Unstructured | None, declared: Binding) -> Step:
-    """Return the operation that reconciles a bootstrap binding."""
+    """Return the operation that reconciles an existing bootstrap binding with its declaration."""
     expected = declared.fields
     if existing is None:
         return Step(Operation.CREATE, expected)
@@ -77,7 +77,7 @@ def _is_protected(existing: Unstructured) -> bool:
 
 
 def _with_metadata(existing: Unstructured, expected: Unstructured) -> Unstructured:
-    """Return `existing` with missing labels and annotations added."""
+    """Return `existing` with its missing labels and annotations added."""
     metadata = dict(metadata_of(existing))
     for field in ("labels", "annotations"):
         merged = {**metadata_of(expected)[field], **(metadata.get(field) or {})}

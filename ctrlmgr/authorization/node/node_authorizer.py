@@ -1,7 +1,7 @@
 """The Node authorizer: a kubelet may read the objects that its own pods need, and write its own objects.
 
 Guarantees: the authorizer has no opinion on users that are not nodes. The Node authorizer never denies a request, so
-RBAC may allow further requests of a node.
+RBAC can allow further requests of a node.
 
 Source: `plugin/pkg/auth/authorizer/node/node_authorizer.go`, `pkg/auth/nodeidentifier/default.go`.
 """
@@ -27,7 +27,7 @@ _READ = frozenset({"get", "list", "watch"})
 def identify(user: User) -> str | None:
     """Return the name of the node that a user represents; None if the user is not a node.
 
-    The result is empty if the user name contains no node name.
+    The result is an empty string if the user is a node but its user name contains no node name.
     """
     if not user.name.startswith(NODE_PREFIX) or NODES not in user.groups:
         return None
@@ -110,7 +110,7 @@ class NodeAuthorizer(Immediate):
         return _refuse_but_get(attributes) or _if_related(node, attributes, own)
 
     def _account(self, node: str, attributes: Attributes) -> Verdict:
-        """Allow reads of service accounts, for image credential providers, and creations of tokens for pods."""
+        """Allow reads of service accounts, which image credential providers need, and creations of tokens for pods."""
         if attributes.verb == "get" and not attributes.subresource:
             return self._read(node, ACCOUNT, attributes)
         if attributes.verb != "create" or not attributes.name:

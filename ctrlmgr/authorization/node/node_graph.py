@@ -2,9 +2,9 @@
 
 Guarantees:
 - After `apply` or `reset`, the graph equals a new graph that is built from the same objects.
-- The cost of a query depends on the paths to the queried object, not on the number of pods and nodes. The references of
-  a node's pods are decoded at the node's first query, so pods that are deleted earlier, and nodes without queries, cost
-  nothing.
+- The cost of a query depends on the paths to the queried object, not on the number of pods and nodes. The graph decodes
+  the references of a node's pods at the first query for the node. Thus the graph never decodes pods that are deleted
+  before this query.
 
 | path | meaning |
 |---|---|
@@ -37,7 +37,7 @@ SLICES = Resource("resource.k8s.io", "resourceslices")
 POD_CERTIFICATES = Resource("certificates.k8s.io", "podcertificaterequests")
 
 _ON_A_NODE = b'"nodeName"'
-"""A byte sequence that the JSON of every bound pod contains."""
+"""A byte sequence that occurs in the JSON of every pod that is bound to a node."""
 
 
 class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -72,12 +72,15 @@ def _digests(pod: _Pod, body: bytes) -> _PodDigest:
 
 
 class NodeGraph:
-    """The graph of the relations from objects to nodes. Only the thread that feeds the graph may use it."""
+    """The graph of the relations from objects to nodes.
+
+    Only the thread that applies changes to the graph may use the graph.
+    """
 
     def __init__(self, *, pod_certificates: bool = False) -> None:
-        """Create a graph without objects and nodes; `pod_certificates` adds the certificate requests for pods."""
+        """Create an empty graph; `pod_certificates` sets whether the graph also contains pod certificate requests."""
         self.resources: tuple[Resource, ...] = (PODS, VOLUMES, ATTACHMENTS, SLICES)
-        """The resources whose objects the graph needs."""
+        """The resources whose objects must be passed to the graph."""
         if pod_certificates:
             self.resources += (POD_CERTIFICATES,)
         # the node of each bound pod, volume attachment, resource slice and pod certificate request
@@ -126,7 +129,7 @@ class NodeGraph:
         return any(self.uses_volume(node, volume) for volume in self._volumes_by_secret.get(reference, ()))
 
     def uses_volume(self, node: str, volume: str) -> bool:
-        """Return whether a pod of the node refers to the claim to which a volume is bound."""
+        """Return whether a pod of the node refers to the claim to which a persistent volume is bound."""
         self._read_pods(node)
         claim = self._claims.get(volume)
         return claim is not None and node in self._reached.get(claim, ())

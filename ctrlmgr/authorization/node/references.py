@@ -32,7 +32,7 @@ _VOLUME_SECRETS = (
     ("storageos", "secretRef"),
     ("csi", "nodePublishSecretRef"),
 )
-"""The fields of a pod's volumes that name secrets: the volume source, and the field in the source."""
+"""The fields of a pod's volumes that name secrets, as pairs: the volume source, and the field in the source."""
 
 _PERSISTENT_SECRETS = (
     ("cephfs", "secretRef"),
@@ -58,9 +58,9 @@ class Reference(NamedTuple):
 
 
 def pod_references(pod: Unstructured) -> Iterator[Reference]:
-    """Yield the objects to which a pod gives its node access.
+    """Yield references to the objects that a node may read because of a pod.
 
-    A mirror pod gives its node access to no object.
+    A mirror pod gives its node no right to read objects.
     """
     metadata, spec = metadata_of(pod), pod.get("spec") or {}
     if MIRROR in (metadata.get("annotations") or {}):

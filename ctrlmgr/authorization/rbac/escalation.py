@@ -18,16 +18,16 @@ from ctrlmgr.errors import ApiError, InternalError, NotFound, StatusDetails
 from ctrlmgr.golang.go_text import quote
 
 EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)), PolicyRule(("*",), urls=("*",)))
-"""The rights that are required to set an aggregation rule."""
+"""The rights that a user needs to set the aggregation rule of a ClusterRole."""
 
 _COLLECTED = ("ownerReferences", "finalizers", "managedFields")
-"""The metadata fields that garbage collectors change."""
+"""The metadata fields that a garbage collector may change without an escalation check."""
 
 
 def excess(index: RbacIndex, user: User, namespace: str, required: Sequence[PolicyRule]) -> str:
     """Return the reason why a user may not grant `required` in a namespace (an empty namespace means all namespaces).
 
-    Empty if the user may.
+    The result is empty if the user may grant the rules.
     """
     grants = index.grants(user, namespace)
     missing = covers([compiled.rule for grant in grants for compiled in grant.rules], required)
@@ -74,7 +74,7 @@ def right_to_bind(reference: Mapping[str, Any], namespace: str) -> Attributes | 
 
 
 def changes_only_for_collection(new: Unstructured, old: Unstructured) -> bool:
-    """Return whether an update changes only fields that garbage collectors set."""
+    """Return whether an update changes only metadata fields that garbage collectors change."""
     return _without_collected(new) == _without_collected(old)
 
 

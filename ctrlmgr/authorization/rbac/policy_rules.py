@@ -44,7 +44,7 @@ _SHOWN = ("APIGroups", "Resources", "NonResourceURLs", "ResourceNames", "Verbs")
 
 
 class CompiledRule:
-    """A rule prepared for fast checks: it contains sets instead of lists, and None if all values are allowed."""
+    """A rule prepared for fast checks: each list is replaced by a set, or by None if the list allows all values."""
 
     __slots__ = ("groups", "names", "resources", "rule", "urls", "verbs")
 
@@ -90,13 +90,13 @@ def first_allowing(rules: Iterable[CompiledRule], attributes: Attributes) -> Com
 
 
 def covers(owned: Sequence[PolicyRule], required: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Split `required` into single rights, and return the rights that no rule of `owned` grants."""
+    """Split `required` into single rights, and return those rights that no rule in `owned` grants."""
     single = (right for rule in required for right in _broken_down(rule))
     return [right for right in single if not any(_covers(rule, right) for rule in owned)]
 
 
 def compacted(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return rules that grant the same rights; rules that differ only in their verbs are merged.
+    """Return rules that grant the same rights as `rules`; rules that differ only in their verbs are merged.
 
     Repeated verbs in the merged rules are kept (`pkg/registry/rbac/validation/policy_compact.go`).
     """
@@ -158,7 +158,7 @@ def _covers_resources(owned: Sequence[str], required: Sequence[str]) -> bool:
 
 
 def _any_subresource(resource: str) -> str:
-    """Return the pattern `*/subresource` for a subresource; return a resource without subresource unchanged."""
+    """Return the pattern `*/subresource` for a resource with a subresource; return other resources unchanged."""
     _, slash, part = resource.partition("/")
     return f"*/{part}" if slash else resource
 

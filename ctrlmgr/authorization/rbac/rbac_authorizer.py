@@ -38,7 +38,7 @@ class RbacAuthorizer(Immediate):
     """Authorizes requests by the roles of the user; several threads may share an authorizer."""
 
     def __init__(self, index: RbacIndex) -> None:
-        """Create an authorizer that decides with the roles and bindings in `index`."""
+        """Create an authorizer that reads the roles and bindings of `index`."""
         self._index = index
         self._found: BoundedCache[tuple[str, tuple[str, ...], Attributes], _CachedVerdict] = BoundedCache(
             "rbac-verdicts", entries=_ENTRIES, largest=_LONGEST
@@ -55,7 +55,7 @@ class RbacAuthorizer(Immediate):
         return found.verdict
 
     def decide(self, user: User, attributes: Attributes) -> Verdict:
-        """Compute the verdict on a request without the cache."""
+        """Compute the verdict on a request, without using cached verdicts."""
         errors: list[str] = []
         for grant in self._index.grants(user, attributes.namespace):
             if first_allowing(grant.rules, attributes) is not None:

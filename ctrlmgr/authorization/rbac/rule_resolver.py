@@ -1,12 +1,12 @@
-"""An index of roles and bindings by subject, updated from the log object by object.
+"""An index of RBAC roles and bindings by subject; each change of an object in the log updates the index.
 
 Guarantees:
 - The cost of a query depends on the user's own bindings, not on the number of all bindings.
 - After `apply` or `reset`, the index equals a new index that is built from the same objects. Every change of a role or
   binding clears the cached grants.
 - Grants are in the order of etcd's keys: first ClusterRoleBindings by name, then the namespace's RoleBindings.
-- One thread applies changes, and any thread may query. The result of a query corresponds to the state either before or
-  after a concurrent change. Grants that were computed before a change are not cached after that change.
+- One thread applies changes, and any thread may query. A query that runs during a change returns either the state
+  before the change or the state after it. Grants that were computed before a change are not cached after that change.
 - A binding to a missing role grants nothing and causes an error in the verdict, as in Kubernetes.
 
 Source: `pkg/registry/rbac/validation/rule.go`.
@@ -32,10 +32,10 @@ ROLE_BINDINGS = Resource(GROUP, "rolebindings")
 CLUSTER_ROLE_BINDINGS = Resource(GROUP, "clusterrolebindings")
 
 _ENTRIES: Final = 4096
-"""The maximum number of cached grants, by user and namespace."""
+"""The maximum number of cache entries; each entry contains the grants of a user in a namespace."""
 
 _LONGEST: Final = 4096
-"""The maximum length of a cached user with its groups, in characters."""
+"""The maximum total length of a user's name and groups, in characters, for which grants are cached."""
 
 
 class Subject(NamedTuple):
@@ -63,7 +63,7 @@ class _Binding(NamedTuple):
     role: Key
     role_kind: str
     subjects: Sequence[tuple[Subject, str]]
-    """The subjects of the binding, each with its description."""
+    """Return the subjects of the binding, each with a description of the subject."""
 
 
 class RbacIndex:
@@ -182,7 +182,7 @@ class RbacIndex:
 
 
 def missing_role(role: Key) -> str:
-    """Return the error message for a missing role."""
+    """Return the error message that reports a missing role."""
     return f'{"role" if role[0] else "clusterrole"}.{GROUP} "{role[1]}" not found'
 
 
