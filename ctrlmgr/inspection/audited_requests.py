@@ -2,9 +2,9 @@
 
 Guarantees:
 
-- Audited requests are in a database of their own (SQLite, `audit.db`), beside the log. Storing a request neither waits
-  for the log nor delays it. The file `audit.db` may be deleted at any time.
-- The bodies of requests and responses are not stored. For a Secret, the name is stored but not the content.
+- Audited requests are stored in a separate SQLite database, `audit.db`, in the directory of the log. The log and the
+  storing of requests do not delay each other. The file `audit.db` may be deleted at any time.
+- The bodies of requests and responses are not stored. For a Secret, only the name is stored.
 - Stored requests are deleted after the time in the settings. If the database cannot be written, the error is logged,
   and only audited requests are lost.
 """
@@ -32,7 +32,7 @@ FILE: Final = "audit.db"
 """The name of the database file in data_dir."""
 
 _BETWEEN_PRUNINGS = 60.0
-"""Seconds."""
+"""Minimum seconds between two deletions of old requests."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -45,15 +45,15 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     received_at: int
     """The time at which the request arrived, in microseconds since 1970."""
     seconds: float
-    """The microseconds from the request to its response."""
+    """The time from the request to its response, in microseconds."""
     username: str | None
     """The user name, None if the credentials were invalid."""
     acts_for: str | None
     """The impersonated user; None if the request does not impersonate a user."""
     verb: str
     api_group: str | None
-    """The API group. The name of the object's resource; both this field and `resource` are None if the request is not
-    for a resource.
+    """The API group. Both this field and `resource`, the resource's name, are None if the request is not for a
+    resource.
     """
     resource: str | None
     subresource: str
@@ -71,11 +71,11 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     source: str
     agent: str
     revision: Revision | None
-    """The revision that the request wrote; None if it is not known, as for a deletion."""
+    """The revision that the request wrote; None if the revision is not known, as for a deletion."""
 
 
 _TEXT = {"received_at": "strftime('%Y-%m-%dT%H:%M:%S.', {0} / 1000000, 'unixepoch') || printf('%06dZ', {0} % 1000000)"}
-"""For each field that is not shown as stored, the SQL expression that formats it."""
+"""For each field that is shown in another form than it is stored, the SQL expression that formats the field."""
 _COLUMNS = ", ".join(
     f"{_TEXT.get(name, '{0}').format(f'(value ->> {place})')} AS {name}"
     for place, name in enumerate(Row.__struct_fields__)
@@ -94,11 +94,11 @@ INSERT INTO bundle SELECT max(received_at), min(revision), max(revision), json_g
 DROP TABLE noted;
 COMMIT;
 """
-"""The table of stored requests; requests that were stored together are one row, an array of arrays with columns for
-searching.
+"""The table of stored requests. Each row contains all requests that were stored together, as an array of arrays.
+Additional columns of the row are for searches.
 
-Few rows are better, because requests are written often and read rarely. `noted` is the table of an earlier version,
-with a row for each request.
+The table has few rows, because requests are written often and read rarely. The table `noted` of an earlier version has
+a row for each request.
 """
 
 _INSERT = "INSERT INTO bundle VALUES (?, ?, ?, ?)"
@@ -109,7 +109,7 @@ class Store:
     """Writes audited requests; after `open` was called, only one thread at a time may use an instance."""
 
     def __init__(self, path: Path, keep_for: float, *, clock: Clock) -> None:
-        """Open or create the database file; requests are kept for `keep_for` seconds. Raises `SettingsError`."""
+        """Open or create the database file; requests are stored for `keep_for` seconds. Raises `SettingsError`."""
         self._path = path
         self._keep_for = round(keep_for * 1_000_000)
         self._clock = clock
@@ -126,7 +126,7 @@ class Store:
             raise SettingsError(f"audit.keep_for: {path} cannot be written: {error}") from error
 
     def write(self, rows: Sequence[Row]) -> bool:
-        """Store requests, and periodically delete old requests; return whether that succeeded."""
+        """Store requests, and periodically delete old requests; return whether the requests were stored."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._insert(rows)
@@ -220,9 +220,9 @@ request.
 def request_of(
     database: AuditDatabase, revision: Revision, resource: Resource, key: Key, username: str, recorded_at: int
 ) -> Request | None:
-    """Return the request that wrote a revision, None if the request is not stored or a controller wrote the revision.
+    """Return the request that wrote a revision; None if the request is not stored or a controller wrote the revision.
 
-    The request of a deletion is found by object, user and time, because its revision is not stored.
+    The request of a deletion is found by its object, user and time, because the revision of a deletion is not stored.
     """
     rows = database.query(_BY_REVISION, {"revision": revision, "resource": resource.plural}).rows
     if not rows:

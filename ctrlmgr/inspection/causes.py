@@ -1,12 +1,12 @@
-"""Builds trees of the causes or effects of an event, through the reconciles between events.
+"""Builds trees of the causes or effects of an event; the links between events are the reconciles.
 
 Guarantees:
 
 - If a reconcile wrote an event, the event's causes are all changes that triggered the reconcile, including changes that
   the work queue merged. The last user edit of the workload (`user_edits`) is also a cause of the event.
-- A tree is finite: an event that is in the tree already is shown again without its causes, and the depth is limited. If
-  links are omitted for one of these reasons, the node of the tree names the reason.
-- Of a compacted event, the tree shows only the revision.
+- A tree is finite: if an event is in the tree more than once, its links are shown only once; the depth is also limited.
+  If links are omitted for one of these reasons, the node of the tree names the reason.
+- For a compacted event, the tree shows only the revision.
 - If events were imported without their reconciles, their causes are inferred, and marked as inferred.
 """
 
@@ -28,13 +28,16 @@ from ctrlmgr.inspection.inferring.rule_application import Inferring
 from ctrlmgr.inspection.user_edits import latest_user_edit
 
 ADMISSION = "admission"
-"""The controller name of a cause that is not a reconcile but a change by admission (`engine.writes.attempts`)."""
+"""The name that replaces the controller in a cause that is a change by admission (`engine.writes.attempts`)."""
 DEEPEST = 100
 """Maximum depth of a tree of causes or effects."""
 
 
 class Run(NamedTuple):
-    """A reconcile, with the columns of the view `reconciles`; `duration` is in microseconds, None while it runs."""
+    """A reconcile, with the columns of the view `reconciles`.
+
+    `duration` is in microseconds, None while the reconcile runs.
+    """
 
     id: int
     controller: str
@@ -63,7 +66,7 @@ class Node(NamedTuple):
     inferred: Inference | None = None
     """The inferred author and the reason, if no reconcile is recorded; the links of the node are then uncertain."""
     because: str = ""
-    """The reason why the event is considered a cause, if that is inferred."""
+    """The reason why the event is considered a cause; empty unless the cause is inferred."""
 
 
 Follow = Callable[[Database, Revision, Run | None], Sequence[Revision]]

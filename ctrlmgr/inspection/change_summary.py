@@ -1,7 +1,7 @@
 """Summarizes a change of an object in a few words, such as `Ready True→False`, `replicas 3→2` or `+10.0.0.7`.
 
-Guarantees: all functions are pure; changes of conditions come first. Timestamps, version counters, and differences
-without a short description are omitted.
+Guarantees: all functions are pure, and changes of conditions come first. Timestamps and version counters are omitted,
+and so are differences for which no short description exists.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def summary(found: Iterable[Difference]) -> list[str]:
 
 
 def _words(difference: Difference) -> Iterator[tuple[bool, str]]:
-    """Yield the words for a difference, each with whether it is about a condition."""
+    """Yield the words for a difference, each with a flag that says whether the word is about a condition."""
     path, before, after = difference
     if path.endswith("conditions"):
         yield from ((True, word) for word in _conditions(before, after))

@@ -5,8 +5,8 @@ The server sends its log in pages (`ui.log_pages`); only missing pages are reque
 Guarantees:
 
 - After `bring_up`, the copy ends at the head that the server's log had at the first request, and contains all events
-  that the user may read and no others. If the log has been replaced, the user's rights have changed, or events of the
-  copy have been compacted since, the whole copy is replaced. If a single resource was compacted, only this resource is
+  that the user may read and no others. The whole copy is replaced if, since the last update, the log was replaced, the
+  user's rights changed, or events of the copy were compacted. If a single resource was compacted, only this resource is
   copied again.
 - A page and the copy's position are written in one transaction, so an interrupted copy is continued.
 - Only the local user that made the copy can read the file. A process locks the copy while it updates the copy.
@@ -38,7 +38,8 @@ Tell = Callable[[Revision, Revision], None]
 
 _ATTEMPTS: Final = 3
 _UNFINISHED: Final = 50
-"""The maximum number of unfinished reconciles whose outcomes are requested, newest first."""
+"""The maximum number of unfinished reconciles whose outcomes are requested; the newest reconciles are requested first.
+"""
 _BUSY_MILLISECONDS: Final = 60_000
 
 _FAILURE_FIELDS: Final = Failure.__struct_fields__
@@ -115,7 +116,7 @@ class _Outdated(Exception):
 
 
 def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Tell) -> int:
-    """Update the copy at `path`; return the number of events that its user may not read.
+    """Update the copy at `path`; return the number of the log's events that the user may not read.
 
     Raises `LogUnavailable` if the file cannot be written. Raises `ServiceUnavailable` if the server does not send a
     log, or if the log or the user's rights change too fast to copy the log. Also raises the errors that `fetch` raises.
@@ -135,7 +136,7 @@ def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Te
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Lock the copy, so that no other process updates it meanwhile."""
+    """Lock the copy, so that no other process updates the copy at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path.with_name(path.name + "-lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -265,7 +266,7 @@ class _Copy:
         self._connection.executemany("INSERT OR IGNORE INTO reconcile_trigger VALUES (?, ?)", pairs)
 
     def _copy_again(self, resource: str, floor: Revision, until: Revision) -> None:
-        """Replace the copied events of a resource that was compacted, up to the revision at which the copy ends."""
+        """Replace the copied events of a compacted resource, up to the revision at which the copy will end."""
         with self._transaction():
             for statement in _FORGET:
                 self._connection.execute(statement, {"resource": resource, "floor": floor})

@@ -2,12 +2,12 @@
 
 Guarantees:
 
-- An established kind can be queried by the name of its resource, such as `"widgets.example.com"`, and by its plural if
-  no other kind, table or view has that name. A kind without a CustomResourceDefinition has no view.
-- The columns of a view are `spec`, `status`, the kind's printer columns, and the columns of `objects` that make sense
-  for one kind. The views return the same values on SQLite and PostgreSQL.
+- An established kind can be queried by the name of its resource, such as `"widgets.example.com"`. The kind's plural can
+  also be used if no other kind, table or view has this name. A kind without a CustomResourceDefinition has no view.
+- The columns of a view are `spec`, `status`, the kind's printer columns, and those columns of `objects` that differ
+  between objects of one kind. The views return the same values on SQLite and PostgreSQL.
 - Nothing is created in the database: the views that a query uses are prepended to the query. Queries without custom
-  kinds are not changed, and are not slower.
+  kinds are not changed, so they are not slower.
 """
 
 from __future__ import annotations

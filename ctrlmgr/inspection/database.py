@@ -5,11 +5,11 @@ Guarantees:
 - No query can change the database. On SQLite, the file is opened read-only, and the authorizer rejects all statements
   except queries. On PostgreSQL, only statements that `query_checks` accepts are run, each in a read-only transaction
   that is rolled back, with the role `ctrlmgr_reader` if it exists.
-- `objects_at(REVISION)` can be queried like a table on both databases. SQLite has no functions that return tables, so
-  `objects_at` is replaced by a subquery.
+- `objects_at(REVISION)` can be queried like a table on both databases. On SQLite, which has no functions that return
+  tables, `objects_at` is replaced by a subquery.
 - A query reads one consistent state of the log. After a query, no transaction stays open.
-- If the connection has a time limit, a query that exceeds it raises `RequestTimeout`. Any thread may use a connection,
-  but only one thread at a time.
+- If the connection has a time limit, a query that exceeds the limit raises `RequestTimeout`. Any thread may use a
+  connection, but only one thread at a time.
 - The database must have the schema of this version of ctrlmgr; otherwise `SchemaOutdated` is raised.
 """
 
@@ -188,7 +188,7 @@ def _too_long(patience: float) -> RequestTimeout:
 
 
 def _sqlite_failure(error: Exception) -> BaseException:
-    """Return the error to raise for a SQLite error; SQLite reports Ctrl-C as an interrupt."""
+    """Return the error to raise for a SQLite error. After Ctrl-C, SQLite reports that the query was interrupted."""
     text = str(error)
     if text == "interrupted":
         return KeyboardInterrupt()
@@ -239,7 +239,7 @@ class PostgresDatabase(Database):
         except psycopg.Error as error:
             raise LogUnavailable(f"the database cannot be opened: {str(error).strip()}") from error
         self._connection.patience = None  # a query may take long; Ctrl-C ends the query
-        # behind a pooler, the setting would remain for other clients
+        # behind a connection pooler, the setting would remain for other clients of the pooler
         if self._connection.prepare_threshold is not None:
             self._connection.execute("SET jit = off")  # JIT compilation takes longer than the time that it saves
         self._become_reader()
@@ -248,7 +248,10 @@ class PostgresDatabase(Database):
         self._require_schema()
 
     def _become_reader(self) -> None:
-        """Set the role `ctrlmgr_reader` if allowed, but not behind a connection pooler, where it would remain set."""
+        """Set the role `ctrlmgr_reader` if allowed.
+
+        Behind a connection pooler, do not set the role, because it would remain set for other clients.
+        """
         if self._connection.prepare_threshold is not None and self._connection.execute(_IS_READER).fetchone():
             self._connection.execute("SET ROLE ctrlmgr_reader")
 
@@ -266,7 +269,7 @@ class PostgresDatabase(Database):
         import psycopg
 
         require_question(statement)
-        # Prepare the statement, because the server then accepts only a single statement.
+        # Prepare the statement, because the server refuses to prepare several statements at once.
         prepare = True if self._connection.prepare_threshold is not None else None
         if parameters:
             statement = _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))

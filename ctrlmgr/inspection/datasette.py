@@ -1,7 +1,7 @@
 """Creates Datasette's metadata for a log: titles, descriptions of views and columns, units, predefined queries.
 
-Guarantees: the metadata contains every view and every predefined query. A parameter with a default may be left empty;
-numbers and names are used as the user types them; a point in time is a revision or `head`.
+Guarantees: the metadata contains every view and every predefined query. A parameter with a default may be left empty.
+Numbers and names are used as the user types them. A point in time is a revision or `head`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Opens a log's database for queries whose results are decrypted, if an EncryptionConfiguration is given."""
+"""Opens a log's database for queries. If an EncryptionConfiguration is given, the results are decrypted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A read-only connection to a log's database that decrypts encrypted values in the results of queries.
 
-Guarantees: a query itself sees only what is stored, so conditions on encrypted fields match nothing, and columns that a
-view computes from an encrypted field are null.
+Guarantees: only the results of a query are decrypted; the query itself reads the encrypted values. Therefore conditions
+on encrypted fields match nothing, and columns that a view computes from an encrypted field are null.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALL: Final = f"SELECT {', '.join(DataKey._fields)} FROM data_key ORDER BY creat
 
 
 class _QueriedKeys:
-    """The data keys of a log that is only read."""
+    """The data keys of a log, for a process that only reads the log."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,7 +39,7 @@ class DecryptingDatabase(Database):
     """A log's database whose encrypted payloads and error texts are shown in plain form."""
 
     def __init__(self, database: Database, providers: KeyProviders) -> None:
-        """Decrypt the results of `database` with the ciphers of `providers`."""
+        """Create a database that decrypts the results of `database` with the ciphers of `providers`."""
         self.dialect = database.dialect
         self._database = database
         self._codec = PayloadCodec(providers, _QueriedKeys(database), clock=SystemClock())

@@ -18,7 +18,9 @@ import msgspec
 from ctrlmgr.api.object import Object
 
 _ALIGNED = 10_000
-"""The maximum product of the lengths of two lists without names for which the lists are aligned."""
+"""The maximum product of the lengths of two lists of unnamed items; if the product is larger, the lists are not
+aligned.
+"""
 
 _NAMES = ("name", "type", "ip", "key", "uid")
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -108,7 +110,7 @@ def _blocks(before: list[bytes], after: list[bytes]) -> Iterator[tuple[int, int,
 
 
 def item_paths(path: str, items: list[Any]) -> list[str]:
-    """Return the path of each item of the list at `path`: by name if it has one, otherwise by position."""
+    """Return the path of each item of the list at `path`: by name if the item has one, otherwise by position."""
     return [f"{path}[{name}]" for name in _identities(items) or range(len(items))]
 
 

@@ -1,7 +1,7 @@
 """Reads failing reconciles from the log's records: when each began to fail, and with which errors.
 
-Guarantees: one record describes the failures of a key from the first failed reconcile to the next success, with the
-newest error. The log keeps the newest `eventlog.event.FAILURES_KEPT` failures.
+Guarantees: one record describes all failed reconciles of a key from the first failure to the next success, and contains
+the newest error. The log keeps the newest `eventlog.event.FAILURES_KEPT` failures.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def failures(database: Database, *, at: int | None = None, ended: bool = False) 
 
 
 def failures_of(found: Iterable[Failure], named: Named, key: Key) -> list[Failure]:
-    """Return the failures in `found` with an object's key, of controllers of its kind or of an unknown kind."""
+    """Return the failures in `found` that have the object's key.
+
+    Only failures of controllers that reconcile the object's kind or an unknown kind are returned.
+    """
     kinds = ("", named.singular.partition(".")[0])
     return [each for each in found if each.key == str(key) and each.kind.lower() in kinds]
 

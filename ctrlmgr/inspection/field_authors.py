@@ -1,9 +1,9 @@
 """Finds the last change of each field of an object in the object's history; all functions are pure.
 
 Guarantees: in the result, every value that is not a map or a list has exactly one change: the newest change that set
-the value to its present state. If an item only moved within its list, its change stays the same. If the beginning of
-the history was compacted, values in the oldest remaining event may be older than this event; `FieldAuthor.certain` is
-then False.
+the value to its present state. If an item was only moved within its list, the move does not count as a change. If the
+beginning of the history was compacted, values in the oldest remaining event may be older than this event. For such
+values, `FieldAuthor.certain` is False.
 """
 
 from __future__ import annotations

@@ -64,7 +64,10 @@ class CustomKindsAt:
         return next((kind for kind in self._kinds[obj.resource] if kind.gvk.version == version), None)
 
     def shown(self, obj: Object) -> Object:
-        """Return a stored object as the API server returns it; if that is impossible, return it unchanged."""
+        """Return a stored object as the API server returns it.
+
+        If this is impossible, return the stored object unchanged.
+        """
         kind = self.kind_of(obj)
         if kind is None or kind.from_storage is None:
             return obj

@@ -1,8 +1,8 @@
 """Reads earlier states from the log: all objects at a revision, and the history of one object.
 
 Guarantees: compaction never causes a wrong result. Reading a state before the oldest readable revision raises
-`Expired`. If the beginning of a history was compacted, `Change.before` of its first change is None although `type` is
-not ADDED.
+`Expired`. If the beginning of a history was compacted, the first remaining change has `before` None although its `type`
+is not ADDED.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from ctrlmgr.inspection.moment_parser import EVERYTHING, floors_above, refuse_ex
 
 
 class Author(NamedTuple):
-    """The author of an event, with the reconcile if the author was a controller; otherwise `controller` is empty."""
+    """The author of an event.
+
+    If a controller is the author, its reconcile is included; otherwise `controller` is empty.
+    """
 
     actor: str
     user_agent: str
@@ -50,7 +53,9 @@ def objects(
     name: str | None = None,
     at: Revision | None = None,
 ) -> list[Object]:
-    """Return all objects of a resource, or those in a namespace or with a name, ordered by namespace and name.
+    """Return all objects of a resource, or only those in a namespace or with a name.
+
+    The objects are sorted by namespace and name.
 
     `at` is a revision; None means the newest revision. Raises `Expired` if the revision `at` was compacted.
     """
@@ -124,9 +129,9 @@ def between(
 ) -> list[Pair]:
     """Return the objects that differ between the revisions `first` and `last`, by resource, namespace and name.
 
-    An object that was changed and then changed back is not included. Raises `Expired` if the revision `first` was
-    compacted for all resources or for `resource`. If `resource` is not given, resources that were compacted
-    individually are omitted (see `floors_above`).
+    An object that was changed, and later changed back to its first state, is not included. Raises `Expired` if the
+    revision `first` was compacted for all resources or for `resource`. If `resource` is not given, resources that were
+    compacted individually are omitted (see `floors_above`).
     """
     given = {"resource": resource and str(resource), "namespace": namespace, "name": name}
     filters = {column: value for column, value in given.items() if value is not None}

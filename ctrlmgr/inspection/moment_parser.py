@@ -30,8 +30,8 @@ def resolve(database: Database, text: str, *, now: int) -> Revision:
 def time_of(database: Database, text: str, *, now: int) -> int:
     """Return the time that `text` stands for, in microseconds since 1970.
 
-    For a revision, the time at which it was recorded. Raises the same errors as `resolve`, and `BadRequest` for a
-    compacted revision.
+    For a revision, this is the time at which the revision was recorded. Raises the same errors as `resolve`, and
+    `BadRequest` for a compacted revision.
     """
     if text == HEAD:
         return now
@@ -74,8 +74,8 @@ def head_of(database: Database) -> Revision:
 def revision_at(database: Database, moment: int, head: Revision) -> Revision:
     """Return the newest revision recorded at or before `moment` (microseconds since 1970); 0 if there is none.
 
-    The search for a time uses bisection. The clocks of writers differ slightly, so the resulting revision can be wrong
-    by that difference.
+    The revision is found by bisection. If the clocks of writers differ, the result can be wrong by the revisions within
+    that difference.
     """
     low, high = 0, head
     probe = (
@@ -93,21 +93,24 @@ def revision_at(database: Database, moment: int, head: Revision) -> Revision:
 
 
 def recorded_at(database: Database, revision: Revision) -> int:
-    """Return the recording time of the newest event up to `revision`, in microseconds since 1970; 0 without one."""
+    """Return the recording time of the newest event up to `revision`, in microseconds since 1970.
+
+    0 if there is no event.
+    """
     statement = "SELECT recorded_at FROM event WHERE revision <= :revision ORDER BY revision DESC LIMIT 1"
     rows = database.query(statement, {"revision": revision}).rows
     return int(rows[0][0]) if rows else 0
 
 
 EVERYTHING = ""
-"""The resource name under which the log stores the floor of a compaction of all resources."""
+"""The resource name under which the log stores the compaction floor of all resources."""
 
 
 def floors_above(database: Database, revision: Revision) -> dict[str, Revision]:
-    """Return the resources whose state at `revision` was compacted, with their floors.
+    """Return the resources whose state at `revision` was compacted, with their compaction floors.
 
     Call this function after reading. A compaction raises the floor before it deletes events, so that readers can detect
-    deleted events. Therefore, if a read missed an event, the floor is already raised.
+    deleted events. Therefore, if a read missed a deleted event, this function returns the raised floor.
     """
     statement = "SELECT resource, floor FROM compaction_floor WHERE floor > :revision"
     return dict(database.query(statement, {"revision": revision}).rows)

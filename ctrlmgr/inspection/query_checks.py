@@ -1,9 +1,9 @@
-"""Checks PostgreSQL queries: accepts only a single statement that only reads and calls only harmless functions.
+"""Checks PostgreSQL queries: accepts one statement, which may only read data and call harmless functions.
 
 Guarantees: a statement that does not begin like a query is refused. A statement is also refused if it calls a function
 that ends connections, takes locks, reads files, changes settings, sleeps, or runs statements given as text. The check
-is necessary because a read-only transaction allows calls of such functions. Names are compared as PostgreSQL does: in
-any case, quoted or not, with or without a schema.
+is necessary because a read-only transaction allows calls of such functions. As in PostgreSQL, a function's name is
+recognized in upper or lower case, quoted or unquoted, and with or without a schema.
 
 The check of queries is the second barrier; the first barrier is the role of the connection
 (`examples/postgresql/roles.sql`).
@@ -72,7 +72,7 @@ def require_question(statement: str) -> None:
 
 
 def names_and_places(statement: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the names in a statement as a database reads them, each with its start and end."""
+    """Yield the names in a statement as a database reads them, each with its start and end in the statement."""
     for found in _TOKEN.finditer(statement):
         if found.lastgroup == "name":
             yield found["name"].lower(), found.start(), found.end()

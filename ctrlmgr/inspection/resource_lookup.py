@@ -2,7 +2,7 @@
 
 Guarantees: built-in kinds have the names in Kubernetes' discovery; if several kinds have the same name, the kind of the
 core group is returned. Custom kinds have the names that their CustomResourceDefinitions had accepted at the given
-revision. A resource of an unknown kind in the log can be found only by its plural.
+revision. If the log contains objects of an unknown kind, the kind's resource can be found only by its plural.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Named(NamedTuple):
 def find(database: Database, text: str, at: Revision | None = None) -> Named:
     """Return the resource with the name `text`, now or at a revision.
 
-    Raises `NotFound` with the API server's message if there is none.
+    Raises `NotFound` with the API server's message if no resource has this name.
     """
     if named := _builtin().get(text.lower()):
         return named
@@ -80,9 +80,9 @@ def _held(database: Database, text: str) -> Named | None:
 
 
 def _seen_as(database: Database, resource: str) -> tuple[str, str]:
-    """Return the kind, in lower case, and the version of a resource's objects.
+    """Return the lower-case kind and the version of a resource's objects.
 
-    If there are none, the resource's name and "".
+    If there are no objects, return the resource's name and "".
     """
     statement = "SELECT kind, api_version FROM objects WHERE resource = :resource LIMIT 1"
     for kind, api_version in database.query(statement, {"resource": resource}).rows:

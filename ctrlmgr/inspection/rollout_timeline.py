@@ -3,10 +3,10 @@
 Guarantees:
 
 - A rollout begins with the event that set the template of a Deployment, StatefulSet or DaemonSet, and ends with the
-  next such event. Each event of the rollout that creates, changes or ends a pod, or that scales a ReplicaSet, is a
-  step.
-- The reason why a step had to wait is found in the state before the step. Reasons are pods that are unready, not bound,
-  terminating or refused by the API, a pause, and a Deployment's remaining surge and unavailability.
+  next such event. A step is an event of the rollout that creates, changes or ends a pod, or that scales a ReplicaSet.
+- The reason why a step had to wait is found in the state before the step. Possible reasons are pods that are unready,
+  not bound, terminating or refused by the API. A pause, and the limits for a Deployment's surge and unavailability, are
+  also possible reasons.
 - If the beginning of the rollout was compacted, `Expired` is raised.
 """
 
@@ -38,11 +38,14 @@ _GENERATION = "deprecated.daemonset.template.generation"
 _NAMED = 3
 """The maximum number of pods that a description names."""
 _MOMENT = 1_000_000
-"""The minimum microseconds between two steps for which the controller is considered to be waiting, not busy."""
+"""The minimum microseconds between two steps for which the timeline shows that the controller was waiting."""
 
 
 class Step(NamedTuple):
-    """One step, `waited` microseconds after the previous step; `waited_for` is the reason, if it is known."""
+    """One step.
+
+    `waited` is the time since the previous step in microseconds, and `waited_for` is the reason, if known.
+    """
 
     revision: Revision
     at: int
@@ -66,8 +69,8 @@ class Rollout(NamedTuple):
 def rollout(database: Database, resource: Resource, key: Key, *, until: Revision) -> Rollout:
     """Return the newest rollout of a workload up to `until`.
 
-    Raises `BadRequest` for a resource without rollouts, `NotFound` if there is no rollout, and `Expired` if its
-    beginning was compacted.
+    Raises `BadRequest` for a resource without rollouts, `NotFound` if there is no rollout, and `Expired` if the
+    beginning of the rollout was compacted.
     """
     if resource not in ROLLED:
         names = ", ".join(each.plural for each in ROLLED)
@@ -116,7 +119,7 @@ def _events(database: Database, namespace: str, first: Revision, last: Revision)
 def timeline(began: Change, there: Iterable[Object], events: Iterable[Change]) -> Rollout:
     """Return the rollout that the event `began` started.
 
-    `there` are the ReplicaSets and pods that existed when the rollout began; `events` are all later events.
+    `there` contains the ReplicaSets and pods that existed when the rollout began; `events` contains all later events.
     """
     state = _State(began.object, there)
     steps: list[Step] = []
@@ -236,7 +239,10 @@ class _State:
         return int(rolling.get("partition") or 0) if self.workload.resource == STATEFUL_SETS else 0
 
     def is_complete(self) -> bool:
-        """Return whether all pods that should have the new template have it and are ready, and no old pods are left."""
+        """Return whether the rollout is complete.
+
+        All pods that should have the new template must have the new template and be ready, and no old pods may be left.
+        """
         staying = [pod for pod in self._pods.values() if is_active(pod)]
         new = [pod for pod in staying if self.is_new(pod)]
         is_seen = (self._status.get("observedGeneration") or 0) >= (self.workload.metadata.generation or 0)

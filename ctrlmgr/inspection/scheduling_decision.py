@@ -1,8 +1,8 @@
-"""Repeats the scheduler's decision about a pod, on the state that the scheduler used.
+"""Repeats the scheduler's decision about a pod, with the state that the scheduler used.
 
-Guarantees: decisions need not be stored in the log. The state before the decision is read from the log, and the
-scheduler's own functions decide again with the default profile. Refusals and scores equal the original ones for pods of
-that profile. If the state before the decision was compacted, `Expired` is raised.
+Guarantees: the log does not need to contain decisions. The state before the decision is read from the log, and the
+scheduler's own functions decide again with the default profile. For pods of the default profile, refusals and scores
+equal those of the original decision. If the state before the decision was compacted, `Expired` is raised.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class Placement(NamedTuple):
     node: str
     decision: Decision
     devices: Mapping[str, Sequence[str]] = {}
-    """For each node that lacks devices for the pod, why each device was not allocated."""
+    """For each node that lacks devices for the pod, the reasons why its devices were not allocated."""
     notes: Sequence[str] = ()
-    """How the decision that was written differs from the repeated decision."""
+    """The differences between the decision that was written and the repeated decision, as text."""
 
 
 def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
-    """Return the last decision of ctrlmgr's scheduler about a pod, None if there is none.
+    """Return the last decision of ctrlmgr's scheduler about a pod; None if there is no decision.
 
-    Raises `Expired` if the state before it was compacted.
+    Raises `Expired` if the state before the decision was compacted.
     """
     changes = historical_state.history(database, PODS, key, until=until)
     own = [each for each in changes if each.author.controller == DESCRIPTOR.name and each.before is not None]
@@ -67,7 +67,10 @@ def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
 
 
 def waiting(database: Database, key: Key, *, until: Revision) -> str:
-    """Return why the scheduler has not queued a pod, "" if it has queued it or does not know the pod."""
+    """Return the reason why the scheduler has not queued a pod.
+
+    Return "" if the scheduler has queued the pod or does not know the pod.
+    """
     changes = historical_state.history(database, PODS, key, until=until)
     if not changes or changes[-1].type is EventType.DELETED:
         return ""
@@ -83,7 +86,7 @@ def waiting(database: Database, key: Key, *, until: Revision) -> str:
 
 
 def _incomplete(database: Database, pod: PodInfo, at: Revision) -> str:
-    """Return what the pod's gang lacks; "" if the pod belongs to no gang."""
+    """Return a description of what the pod's gang lacks; "" if the pod belongs to no gang."""
     if pod.group is None:
         return ""
     groups = historical_state.objects(database, POD_GROUPS, at=at)
@@ -97,7 +100,7 @@ def _incomplete(database: Database, pod: PodInfo, at: Revision) -> str:
 
 
 def _notes(pod: PodInfo, decision: Decision) -> Iterator[str]:
-    """Yield how the decision that was written differs from the repeated decision."""
+    """Yield descriptions of the differences between the decision that was written and the repeated decision."""
     name = pod.view.spec.scheduler_name
     if name not in ("", DEFAULT.scheduler_name):
         yield f"the profile {name} decided; the lines above show the decision of the default profile"
@@ -155,7 +158,7 @@ def _decided(pod: PodInfo, cluster: Cluster, around: DecisionInputs) -> Decision
 def lines(placement: Placement) -> Iterator[str]:
     """Yield lines that describe a decision, one line per node.
 
-    The nodes that can run the pod come first, the best of them at the top.
+    The nodes that can run the pod come first, sorted by score from the highest to the lowest.
     """
     decision = placement.decision
     yield ""

@@ -1,8 +1,8 @@
 """Hides the values of Secrets in the web page and in descriptions of changes.
 
 Values are hidden because users show pages, histories and differences to other people, and terminals keep them.
-Guarantees: no value of `data` or `stringData` of a Secret is shown, nor a copy of it in an annotation; only the fact
-that a value changed is shown. To authorized users, `kubectl` and `ctrlmgr get` show the values of Secrets.
+Guarantees: no value of `data` or `stringData` of a Secret is shown, and no copy of a value in an annotation. Only the
+fact that a value changed is shown. `kubectl` and `ctrlmgr get` show the values of Secrets to authorized users.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HIDDEN = "(hidden)"
 """The text that is shown instead of a secret value."""
 
 CHANGED = "(hidden, changed)"
-"""The text that stands for a secret value in one of two compared states, if the values in both states differ.
+"""The text that replaces a secret value in one of two compared states, if the values in the two states differ.
 
 Pages show `CHANGED` as `HIDDEN`.
 """

@@ -1,4 +1,4 @@
-"""Finds the last edit of a workload that no controller made.
+"""Finds the last edit of a workload by a user, that is, not by a controller.
 
 The last user edit is a cause of later writes by the workload's controller. A rollout continues when kubelets report
 pods as ready, but a user's edit of the workload started the rollout. Therefore the user's edit is a cause too, in

@@ -46,7 +46,10 @@ def _is_new(step: Step) -> bool:
 
 
 def infer_binding(step: Step, past: PastSteps) -> Inference | None:
-    """Infer the cause of a pod's binding to a node, which is the pod's creation unless the pod had to wait."""
+    """Infer the cause of a pod's binding to a node.
+
+    The cause is the pod's creation, unless the pod had to wait for a node.
+    """
     if step.previous is None or at(step.before, "spec", "nodeName") or not at(step.after, "spec", "nodeName"):
         return None
     came = newest(past.history(step.resource, step.key, until=step.revision), _is_new)

@@ -109,7 +109,7 @@ def _infer_disruption(step: Step, past: PastSteps) -> Inference | None:
 
 
 def disruption(pod: Mapping[str, Any]) -> str:
-    """Return the reason of a pod's condition DisruptionTarget; empty without this condition."""
+    """Return the reason in a pod's condition DisruptionTarget; empty if the pod does not have the condition."""
     conditions = at(pod, "status", "conditions") or ()
     return next((str(each.get("reason", "")) for each in conditions if each.get("type") == "DisruptionTarget"), "")
 

@@ -1,4 +1,4 @@
-"""Infers the causes of changes to Endpoints and EndpointSlices: the pod or Service that explains the difference.
+"""Infers the causes of changes to Endpoints and EndpointSlices: steps of pods or Services that explain the differences.
 
 Each endpoint represents a pod. The state of an endpoint follows from its pod and its Service: whether the pod is
 selected, its addresses, and whether it is ready or terminating. The cause of a difference is the newest step of the pod
@@ -23,8 +23,7 @@ _MIRROR: Final = "endpointslicemirroring-controller.k8s.io"
 _KEEPER: Final = "endpointslice-controller.k8s.io"
 
 Meaning = tuple[bool, bool, bool]
-"""The state of a pod's endpoint: whether it is ready, serving, and terminating. Of this state, Endpoints objects
-contain only `ready`.
+"""The state of a pod's endpoint: whether it is ready, serving, and terminating. Endpoints objects contain only `ready`.
 """
 
 
@@ -75,7 +74,7 @@ def infer_slices(step: Step, past: PastSteps) -> Inference | None:
 
 
 def _of_deleted(step: Step, service: Step | None, controller: str) -> Inference | None:
-    """Infer the cause of the deletion of Endpoints or an EndpointSlice, if the cause is the deletion of the Service."""
+    """If a deleted Service caused the deletion of Endpoints or an EndpointSlice, infer this cause."""
     if service is None or service.type is not EventType.DELETED:
         return None
     return inferred(controller, "it is deleted with its Service", [(service, "the Service was deleted")])
@@ -191,7 +190,7 @@ def _is_unanswered(changed: Step, own: Sequence[Step]) -> bool:
 def _triggering(
     step: Step, found: Sequence[tuple[Step | None, str]], services: Sequence[Step], past: PastSteps
 ) -> Iterator[tuple[Step | None, str]]:
-    """If no other cause was found, yield the pod whose timestamp equals the trigger time of the Endpoints object."""
+    """If no other cause was found, yield the step of the pod whose timestamp equals the Endpoints' trigger time."""
     moment = at(step.after, "metadata", "annotations", _TRIGGERED)
     if found or not moment or moment == at(step.before, "metadata", "annotations", _TRIGGERED):
         return

@@ -1,6 +1,6 @@
-"""Defines the inference of a change without a recorded reconcile: its probable controller and causes.
+"""Defines the inference about a change without a recorded reconcile: the probable controller and causes of the change.
 
-Guarantees: no causes are inferred for a change if managedFields show that a client is the author. Every inference is
+Guarantees: if managedFields show that a client is the author of a change, no causes are inferred. Every inference is
 marked as inferred and contains its reason.
 """
 

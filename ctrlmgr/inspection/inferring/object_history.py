@@ -19,8 +19,8 @@ from ctrlmgr.inspection.database import Database
 
 _decode: Final[Callable[[str], Any]] = msgspec.json.Decoder().decode
 _UNHEARD: Final = 3_000
-"""The minimum microseconds from an event to a write that it causes through a watch and a reconcile; a younger event is
-not the cause.
+"""The minimum microseconds from an event to a write that the event causes through a watch and a reconcile. If fewer
+microseconds lie between an event and a write, the event is not the cause.
 """
 
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -45,7 +45,7 @@ class Step:
     ) -> None:
         """Create a step with its fields.
 
-        `previous` is the step before it, None for ADDED or if the previous step is unknown.
+        `previous` is the previous step of the object; None for ADDED, or if the previous step is unknown.
         """
         self.revision = revision
         self.type = type
@@ -78,7 +78,7 @@ class Step:
         return _NOTHING if self.type is EventType.DELETED else self.fields
 
     def mentions(self, text: str) -> bool:
-        """Return whether the object's JSON contains a string, which is faster than decoding the JSON."""
+        """Return whether the object's JSON contains a string. This check is faster than decoding the JSON."""
         return text in self._body
 
     def changes(self, *path: str) -> bool:
@@ -104,8 +104,8 @@ def newest(steps: Sequence[Step], is_it: Callable[[Step], bool] = lambda step: T
 def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *, since: Revision = 0) -> Step | None:
     """Return the newest matching step after `since` that the writer of `effect` can have observed.
 
-    If all matching steps are too young for that, return the oldest matching step, because the timestamps are too coarse
-    to decide. Return None if no step matches.
+    If all matching steps are too recent, return the oldest matching step, because the timestamps are too coarse for a
+    decision. Return None if no step matches.
     """
     found = [step for step in steps if step.revision > since and is_it(step)]
     in_time = [step for step in found if step.recorded_at <= effect.recorded_at - _UNHEARD]
@@ -113,7 +113,7 @@ def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *,
 
 
 class StepsOf:
-    """The steps of some objects, as a list that can be truncated at a revision."""
+    """The sorted steps of some objects, from which the steps before any revision can be returned."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         """Create a history of steps, which must be sorted, oldest first."""

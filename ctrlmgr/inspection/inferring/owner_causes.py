@@ -1,4 +1,4 @@
-"""Infers the causes of creations and changes of owned objects: an edit of the owner, or a lost or newly ready object.
+"""Infers the causes of creations and changes of owned objects: edits of the owner, and lost or newly ready objects.
 
 The cause is the newest of the events that allowed the owner's controller to act.
 """
@@ -80,7 +80,7 @@ def infer_creation(step: Step, past: PastSteps) -> Inference | None:
 
 
 def _for_pod(step: Step, owner: Owner, past: PastSteps) -> Iterator[_Told]:
-    """Yield possible causes of a pod's creation other than an edit of the owner."""
+    """Yield possible causes of a pod's creation, except edits of the owner."""
     pods = owned_pods(owner.uid, step, past)
     if owner.controller == "statefulset-controller":
         yield (
@@ -184,7 +184,7 @@ def _progress(replica_set: Step) -> str:
 
 
 def infer_deployment(step: Step, past: PastSteps) -> Inference | None:
-    """Infer the cause of a write by the Deployment controller that sets the revision annotation of a Deployment."""
+    """Infer the cause of a write in which the Deployment controller sets a Deployment's revision annotation."""
     if step.type is not EventType.MODIFIED or not step.changes("metadata", "annotations", _REVISION):
         return None
     own = past.history(step.resource, step.key, until=step.revision)

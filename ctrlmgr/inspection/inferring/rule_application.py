@@ -1,7 +1,7 @@
 """Applies the inference rules to a log's events.
 
 Guarantees: causes are inferred only for imported events, because the log records the reconciles of all other events.
-For an event without a rule, only one query is made.
+For an event to which no rule applies, only one query is made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Infers the causes of statuses that count other objects, mostly pods, and of observed generations.
+"""Infers the causes of statuses that contain counts of other objects (mostly pods) or an observed generation.
 
-A controller computed a status from the objects that existed at some point in time. For a status, this module assumes
-the last point in time at which the counts equal the new status. The causes are the steps between that point and the
+A controller computed a status from the objects that existed at some point in time. This module assumes that this point
+is the last point in time at which the counts equal the new status. The causes are the steps between that point and the
 last earlier point at which the counts equal the old status.
 """
 
@@ -101,7 +101,7 @@ def infer_status(step: Step, past: PastSteps) -> Inference | None:
 
 
 def _observed(step: Step, past: PastSteps) -> Iterator[tuple[Step | None, str]]:
-    """Yield the edit that set the generation which the status has observed."""
+    """Yield the edit that set the object's generation to the status's observed generation."""
     generation = at(step.after, "status", "observedGeneration")
     if generation is None or not step.changes("status", "observedGeneration"):
         return
@@ -121,7 +121,7 @@ def _counted(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple[
 
 
 def _finished(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple[Step | None, str]]:
-    """Yield the steps since the last write of a Job's status in which pods became ready or terminated.
+    """Yield the steps in which pods of a Job became ready or terminated, since the last write of the Job's status.
 
     The job controller counts a pod in the reconcile that creates it, so creations are not causes.
     """
@@ -147,7 +147,10 @@ def _difference(fields: Sequence[str], was: Counts, now: Counts) -> str:
 
 
 def _counter(step: Step, counting: Counting) -> Callable[[Mapping[str, Any]], Counts]:
-    """Return a function that returns the numbers that an object adds: zeros, unless the object is owned or selected."""
+    """Return a function that returns the numbers that an object adds to the counts.
+
+    If the object is neither owned nor selected, the numbers are 0.
+    """
     uid = at(step.fields, "metadata", "uid") or ""
     selector = at(step.fields, "spec", "selector") or {}
     labels = selector.get("matchLabels", {} if counting.selects or "matchExpressions" in selector else selector)
@@ -181,7 +184,7 @@ def _between(
 ) -> Sequence[Step]:
     """Return the latest steps between the points in time at which the counts are `was` and `now`.
 
-    Empty if there are none.
+    Empty if there are no such points.
     """
     totals, flips = _totals(steps, count, len(now))
     end = next((index for index in range(len(totals) - 1, -1, -1) if totals[index] == now), None)
@@ -194,7 +197,10 @@ def _between(
 def _totals(
     steps: Sequence[Step], count: Callable[[Mapping[str, Any]], Counts], width: int
 ) -> tuple[list[Counts], list[Step]]:
-    """Return the total counts, initially and after each step that changes a count; also return these steps."""
+    """Return the initial total counts, and the total counts after each step that changes them.
+
+    Also return these steps.
+    """
     each: dict[Key, Counts] = {}
     nothing = (0,) * width
     total = nothing

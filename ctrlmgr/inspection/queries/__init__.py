@@ -2,7 +2,7 @@
 
 Each file begins with comments. The first comment of a file is the query's description. Each further comment declares a
 parameter with its type, default and description: `-- :limit int = 20 how many`. A parameter's type is `int`, `text`
-(`-` means the empty string) or `revision`, which may also be given as a time.
+(`-` means the empty string) or `revision`, whose value may also be a time.
 """
 
 from __future__ import annotations
