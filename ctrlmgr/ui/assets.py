@@ -1,7 +1,7 @@
 """The static files of the web page, which are read and compressed once.
 
-Guarantees: a browser validates a cached file before each use (`ETag`, 304), so that a page never mixes two versions of
-the files. The response headers forbid scripts from other sources, and forbid other pages to show this page in a frame.
+Guarantees: a browser validates a cached file before each use (`ETag`, 304), so that a page never contains files of two
+versions. The response headers forbid scripts from other sources, and forbid other pages to show this page in a frame.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECURITY: tuple[Header, ...] = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 )
-"""The headers of every response, which allow only the page's own scripts and send no referrer to other sites."""
+"""The headers of every response: only the page's own scripts may run, and other sites receive no referrer."""
 
 _ASK_AGAIN: Header = (b"cache-control", b"no-cache")
 _VARY: Header = (b"vary", b"accept-encoding")

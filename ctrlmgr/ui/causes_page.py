@@ -1,10 +1,11 @@
 """Returns the causes and effects of a change, as a graph of events and the reconciles between them.
 
-Guarantees: the graph has at most `_MOST` events, which are those closest to the change. If events are omitted, the
-adjacent node contains their number in the field `hidden`. Similar nodes are merged (`grouping`), and a merged node
-lists the changes of each as text. Every edge of the graph leads forward in time. An event that was compacted is still a
-node of the graph. An event of an object that the user may not see is a node of the graph, but without details. If a
-reconcile was not recorded, a node `iREVISION` stands for it, which is marked as inferred and contains the evidence.
+Guarantees: the graph has at most `_MOST` events, which are those closest to the change. If events are omitted, the node
+next to them contains their number in the field `hidden`. Similar nodes are merged (`grouping`), and the merged node
+lists the changes of each of these nodes as text. Every edge of the graph leads forward in time. An event that was
+compacted is still a node of the graph. An event of an object that the user may not see is a node of the graph, but
+without details. If a reconcile was not recorded, the graph contains a node `iREVISION` instead, which is marked as
+inferred and contains the evidence.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Graphs:
             head = self._reader.head(database)
             visibility = parameters.visibility.past(database)
             change = change_at(database, revision) if revision <= head else None
-            # The error for an invisible change is the same as for a missing one, because a refusal would reveal the
+            # The error for an invisible change is the same as for a missing change, because a refusal would reveal the
             # object's name.
             if change is None or not visibility.sees(change.object.resource, change.object.key, revision):
                 raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
@@ -97,7 +98,7 @@ class _GraphBuilder:
         self._database = database
         self._head = head
         self._visibility = visibility
-        # events with the reconciles that wrote them; 0 if no reconcile wrote the event
+        # events, each with the reconcile that wrote the event; 0 if no reconcile wrote the event
         self._events: dict[Revision, int] = {}
         self._runs: set[int] = set()
         self._edges: set[tuple[str, str]] = set()
@@ -148,7 +149,7 @@ class _GraphBuilder:
                 self._edges.add((f"e{cause.revision}", f"i{revision}"))
 
     def _whose(self, runs: Iterable[int]) -> list[tuple[str, str, int]]:
-        """Return the controller, the key and the ID of each of these reconciles."""
+        """Return the controller, the key and the ID of each of the given reconciles."""
         return [(each["controller"], each["key"], each["id"]) for each in self._read(_RUNS, _RUN_FIELDS, runs)]
 
     def _forth(self, revisions: Sequence[Revision]) -> list[Revision]:

@@ -2,7 +2,7 @@
 
 Events are counted in blocks of revisions, so that no request reads the whole log. Guarantees:
 - Each block is counted only once, because the log never changes. After a compaction, all blocks are counted again.
-- One request counts for at most `PATIENCE` seconds, and returns the revision up to which it counted (`Counted.until`).
+- One request counts events for at most `PATIENCE` seconds, and returns the last counted revision (`Counted.until`).
   Therefore repeated requests can count a log of any length.
 """
 
@@ -29,7 +29,7 @@ _STEP = 16384
 
 
 class Group(NamedTuple):
-    """A group of events, which are those of one resource in one namespace by one actor."""
+    """A group of events: those of one resource, in one namespace, by one actor."""
 
     resource: str
     actor: str
@@ -63,7 +63,7 @@ GROUP BY 1, 2, 3, 4 ORDER BY 1"""
 
 
 def count(database: Database, after: Revision, until: Revision, size: int) -> Iterator[Block]:
-    """Yield the blocks of `size` revisions that have events in the range, beginning with the oldest."""
+    """Yield the blocks of `size` revisions that contain events in the given range, beginning with the oldest block."""
     found: dict[int, Block] = {}
     parameters = {"after": after, "until": until}
     for number, resource, actor, namespace, *span, events in database.query(_COUNT.format(size=size), parameters).rows:

@@ -1,4 +1,4 @@
-"""Returns the failing reconciles in a log, as far as one user may see them.
+"""Returns the failing reconciles in a log that one user may see.
 
 Guarantees: a user that may list all objects sees every failure. All other users see the failures of objects that they
 may see. Users that may not list all objects do not see the error and the traceback, because both may contain the names
@@ -44,7 +44,10 @@ class Failures:
 
 
 def number_of_failures(database: Database, visibility: Visibility) -> int:
-    """Return the number of current failures that a user may see; the page requests this number every second."""
+    """Return the number of current failures that a user may see.
+
+    The page requests this number every second.
+    """
     if visibility.limit:
         return len(seen_failures(database, visibility))
     return int(database.query("SELECT count(*) FROM failure WHERE ended_at IS NULL").rows[0][0])

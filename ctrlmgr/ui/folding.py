@@ -1,4 +1,4 @@
-"""Shortens long pauses without events on a time axis, so that the events fill most of the axis.
+"""Shortens long periods without events (pauses) on a time axis, so that the events fill most of the axis.
 
 Guarantees: the order of events on the axis is their order in time. The width of a folded pause is the fraction `_DRAWN`
 of the axis. A pause is folded only if it is longer than the fraction `_LONG` of the axis.
@@ -51,8 +51,8 @@ class Folded(NamedTuple):
     def to_json(self) -> list[dict[str, Any]]:
         """Return the folded pauses of the axis as plain JSON values.
 
-        For each folded pause, the value contains the point on the axis at which it ends, its width, and the omitted
-        time.
+        For each folded pause, the value contains the point on the axis at which the pause ends, its width, and the
+        omitted time.
         """
         return [
             {

@@ -1,13 +1,13 @@
 """Merges similar nodes of a graph of causes and effects.
 
-For example, nine pods that became unready are drawn as one node, and so are their causes.
+For example, the changes of nine pods that became unready are drawn as one node, and their causes as another node.
 
 Two nodes are similar if they have equal fields (except for the object and the time) and similar neighbours. The classes
 of similar nodes are the coarsest partition of the nodes with that property. A node is never similar to one of its
 causes, because every edge leads forward in time. Therefore every edge of the merged graph also leads forward in time.
 
 Guarantees: the node in the middle of the graph, invisible events, and nodes with hidden neighbours are never merged. No
-node is lost: it is either drawn, or listed in the field `alike` of the node that represents it.
+node is lost: each node is either drawn, or listed in the field `alike` of a node that represents it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def _named(nodes: Sequence[Node]) -> list[dict[str, Any]]:
 def _divided(nodes: Sequence[Node], edges: Sequence[Edge], root: str) -> Mapping[str, int]:
     """Return the class of similar nodes to which each node belongs.
 
-    Nodes are first divided by their fields, and classes are then refined repeatedly by the nodes' neighbours.
+    The function first divides nodes into classes by their fields, and then repeatedly divides the classes by the nodes'
+    neighbours.
     """
     beside: dict[str, tuple[list[str], list[str]]] = {node["id"]: ([], []) for node in nodes}
     for start, end in edges:
@@ -75,7 +76,7 @@ def _numbered(keys: Mapping[str, object]) -> dict[str, int]:
 
 
 def _sentence(node: Node, root: str) -> object:
-    """Return the fields of a node that must be equal in all similar nodes."""
+    """Return the fields of a node that are equal in all similar nodes."""
     if node["id"] == root or any(node.get(name) for name in _ALONE):
         return node["id"]
     fields = _EVENT if "revision" in node else _RUN

@@ -1,8 +1,8 @@
 """Lists events up to a revision, beginning with the newest, with filters and in pages.
 
 Guarantees:
-- A query reads at most `_SCANNED` revisions, even if few events match, and returns the revision that it reached. The
-  next query of a list continues at that revision.
+- A query reads at most `_SCANNED` revisions, even if few events match, and returns the last revision that it read. The
+  next query of the list continues at that revision.
 - Heartbeats (leases, and Events about other objects) are omitted and counted, unless they are requested.
 """
 
@@ -56,7 +56,7 @@ class _SqlConditions(NamedTuple):
     """Whether events of quiet kinds are omitted."""
 
     def query(self, template: str, *, quiet: bool) -> str:
-        """Return the query with additional conditions, either for quiet kinds only or for all other kinds."""
+        """Return the query with an additional condition: only quiet kinds, or only all other kinds."""
         names = ", ".join(f"'{each}'" for each in QUIET)
         kinds = f" AND o.resource {'' if quiet else 'NOT '}IN ({names})" if self.hides else ""
         return template.format(filters=self.filters + kinds)

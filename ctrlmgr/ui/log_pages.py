@@ -8,14 +8,14 @@ page (`next`) and of the log (`head`). Unchanged rows of the log's tables follow
 Guarantees:
 - A page has at most `_MOST` events, whose total size is at most `_ROOM` bytes, unless a single event is larger.
 - An event is included only if the user may `list` (or `get`) all objects of its resource in its namespace. `hidden` is
-  the number of events that were left out, except in a query for one resource, in which the count would reveal events of
-  that resource. If a reconcile also wrote events that the user may not see, the reconcile's key and message are
-  removed.
+  the number of events that were left out. In a query for one resource, `hidden` is 0, because the number would reveal
+  events of that resource. If a reconcile also wrote events that the user may not see, the reconcile's key and message
+  are removed.
 - Values of a Secret are included only if the user may `get` the Secrets of its namespace.
 - If a namespace was deleted and created again, only events of the current namespace are included
   (`visibility.PastVisibility`).
 - Hashes, from which hidden data could be guessed, are included only for users that may see everything.
-- `rights` changes whenever the user's permissions for the log's data change, and differs between users.
+- The digest `rights` changes whenever the user's permissions for the log's data change, and differs between users.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ctrlmgr.ui.visibility import Visibility
 _MOST: Final = 2000
 _ROOM: Final = 4 << 20
 _ASKED: Final = 50
-"""Maximum number of running reconciles about whose ends one request may ask."""
+"""Maximum number of running reconciles whose results one request may ask for."""
 
 _PLACE = "CASE WHEN o.resource = 'namespaces' THEN o.name ELSE o.namespace END"
 _PLACES = f"SELECT DISTINCT o.resource, {_PLACE} FROM object AS o ORDER BY 1, 2"
@@ -133,7 +133,7 @@ class _View:
     def lines(self, requested: _RequestedRange, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
         """Return the lines of the page.
 
-        Rows that compaction may remove are read before the compaction floors.
+        Rows that compaction may remove are read first, and the compaction floors afterwards.
         """
         last, is_full = self._last(requested)
         found = self._rows(_EVENTS, (*_EVENT_FIELDS, *_OBJECT_FIELDS), **requested._replace(until=last)._asdict())
@@ -251,7 +251,10 @@ class _View:
                 yield {"reconcile": {**visible, "triggers": triggers.get(row["id"], [])}}
 
     def _seen_of(self, ids: str, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
-        """Return the reconciles that wrote an event that the user may see, and those that also wrote other events."""
+        """Return the reconciles that wrote an event that the user may see.
+
+        Also return which of these reconciles wrote events that the user may not see.
+        """
         if self._whole:
             return set(numbers), set()
         shown, unseen = set(), set()

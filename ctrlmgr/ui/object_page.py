@@ -1,7 +1,7 @@
 """Returns one object at a revision, with the change that set each line, and the object's history.
 
-Guarantees: only the newest `_BLAMED` changes are searched for the change that set each line. If the change that set a
-line is older, the line's field `certain` is False. Values of Secrets are hidden (`secrecy`).
+Guarantees: the change that set a line is searched only among the newest `_BLAMED` changes. If an older change set the
+line, the line's field `certain` is False. Values of Secrets are hidden (`secrecy`).
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def author(author: Author) -> dict[str, Any]:
 def change_to_json(change: Change) -> dict[str, Any]:
     """Return a change with its differences as plain JSON values.
 
-    `lost` says that the state before the change was compacted.
+    `lost` says whether the state before the change was compacted.
     """
     resource = change.object.resource
     sides = masked_sides(resource, content(change.before), content(change.object))

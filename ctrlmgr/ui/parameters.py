@@ -11,7 +11,10 @@ _LONGEST = 1024
 
 
 class Parameters:
-    """The query parameters of a request, and the visibility for its user; absent parameters have default values."""
+    """The query parameters of a request, and the visibility of the log for its user.
+
+    Absent parameters have defaults.
+    """
 
     def __init__(self, query: Mapping[str, Sequence[str]], visibility: Visibility | None = None) -> None:
         """Use the first value of each name in `query`; if `visibility` is None, the user may see everything."""

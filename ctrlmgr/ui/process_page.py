@@ -1,4 +1,4 @@
-"""Returns the current state of this process: workqueues, health checks, and the history of leaders.
+"""Returns the current state of this process (workqueues and health checks), and the history of leaders.
 
 Guarantees: the state of queues and health checks is read without waiting. Errors of the database are reported
 separately, so that the page shows all other data even if the database is unavailable.
@@ -60,9 +60,9 @@ class Process:
         self._started_at = clock.now()
 
     def status(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest revision of the log, and other facts that the page must have first.
+        """Return the newest revision of the log, and other facts that the page needs before it can show any view.
 
-        The facts include the limit of the user's permissions, which empty views display.
+        The facts include the limit of the user's permissions. Views without content show this limit.
         """
         fields: dict[str, Any] = {"now": self._clock.now(), "history": self._reader.has_history, "version": __version__}
         if not self._reader.has_history:
@@ -76,7 +76,10 @@ class Process:
         return {**fields, **self._reader.ask(answer), "unseen": parameters.visibility.limit}
 
     def queues(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the metrics of every workqueue of this process; the page computes rates from two responses."""
+        """Return the metrics of every workqueue of this process.
+
+        The page computes rates from two successive responses.
+        """
         readings = queue_readings()
         return {
             "now": self._clock.now(),

@@ -93,7 +93,10 @@ class Reader:
         return head if self._until is None else min(head, self._until)
 
     def moment(self, database: Database, parameters: Parameters) -> Revision:
-        """Return the requested revision `at`, which is by default the newest, and never later than the newest."""
+        """Return the requested revision `at`, by default the newest revision.
+
+        If `at` is newer, return the newest revision.
+        """
         head = self.head(database)
         return min(parameters.number("at", head), head)
 

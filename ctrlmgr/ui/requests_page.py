@@ -18,7 +18,7 @@ from ctrlmgr.ui.visibility import Visibility
 
 _MOST: Final = 200
 _LOOKED_AT: Final = 2000
-"""Number of stored requests among which those that the user may see are searched."""
+"""Number of newest stored requests among which the requests that the user may see are searched."""
 _FILTERS: Final = ("user", "verb", "resource", "namespace", "name")
 _COLUMNS: Final = (
     *("receivedAt", "user", "verb", "what", "namespace", "name", "code", "why", "milliseconds", "source", "id"),
@@ -34,7 +34,10 @@ class Requests:
         self._data_path = data_path
 
     def newest(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest requests, filtered by user, verb, resource or object, or only the refused requests."""
+        """Return the newest requests.
+
+        The parameters select a user, a verb, a resource or an object, or only refused requests.
+        """
         if self._data_path is None:
             return {"kept": False, "requests": []}
         given = {name: parameters.text(name, "") or "-" for name in _FILTERS}

@@ -1,7 +1,8 @@
-"""Returns a rollout as `ctrlmgr rollout` shows it, for users that may see the workload's pods.
+"""Returns a rollout in the form of `ctrlmgr rollout`, for users that may see the workload's pods.
 
-Guarantees: the returned rollout is the one that was running at the requested revision, or else the last rollout before
-it. If the object has no rollouts, or its history was compacted, the field `why` says so.
+Guarantees: the returned rollout is the rollout that was running at the requested revision. If no rollout was running,
+the last earlier rollout is returned. If the object has no rollouts, or its history was compacted, the field `why` says
+so.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ from ctrlmgr.ui.visibility import PastVisibility
 
 _MOST: Final = 120
 _CHILDREN: Final = 25
-"""Maximum number of an object's children that are shown."""
+"""Maximum number of children of an object that are shown."""
 _EVENTS: Final = 30
 _SCANNED: Final = 5000
-"""Maximum number of objects with owners among which children are searched."""
+"""Maximum number of objects with owners that are searched for children."""
 _STATES: Final = ("Status", "Ready", "Phase")
 """The columns that describe the state of an object, beginning with the most informative."""
 _GOOD: Final = frozenset(
@@ -148,8 +148,8 @@ def _event(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _escaped(name: str) -> str:
     """Return a name as a pattern for SQL's LIKE.
 
-    A name contains no quotation marks; an underscore in the pattern matches any character, so results are checked
-    later.
+    A name contains no quotation marks. An underscore in the pattern matches any character, so the caller checks the
+    results again.
     """
     return name.replace("%", "")
 
@@ -186,7 +186,7 @@ class _Tree:
         return next((each for each in found if each.uid == owners[0].uid and self._sees(each)), None)
 
     def _children(self, top: Object) -> Mapping[str, Sequence[Object]]:
-        """Return the objects with owners that may be below `top` in the tree, by the UID of their owner."""
+        """Return the objects that may be below `top` in the tree, by the UID of their owner."""
         where = "o.namespace = :namespace AND " if top.namespace else ""
         filters = {"at": self._at, "limit": _SCANNED} | ({"namespace": top.namespace} if where else {})
         found: defaultdict[str, list[Object]] = defaultdict(list)

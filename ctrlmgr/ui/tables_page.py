@@ -1,4 +1,4 @@
-"""Returns the kinds at a revision with their counts, and the objects of one kind in Kubernetes' table columns.
+"""Returns the kinds at a revision with their numbers of objects, and a table of one kind in Kubernetes' columns.
 
 Guarantees: a table has at most `_ROWS` rows. The response contains the total number of rows, and the start of the next
 page. If the revision was compacted, `Expired` is raised.
@@ -109,7 +109,7 @@ def _failing(database: Database, parameters: Parameters, moment: int | None) -> 
 
 
 def _is_custom(resource: str) -> bool:
-    """Return whether a resource is a custom one, whose group is neither Kubernetes' nor ctrlmgr's."""
+    """Return whether a resource is a custom resource: its API group belongs neither to Kubernetes nor to ctrlmgr."""
     group = Resource.parse(resource).group
     return "." in group and not group.endswith(".k8s.io") and group != INTERNAL_GROUP
 
@@ -117,7 +117,7 @@ def _is_custom(resource: str) -> bool:
 def _where(database: Database, resource: Resource, parameters: Parameters, at: Revision) -> tuple[str, dict[str, Any]]:
     """Return the SQL condition for the requested objects that the user may see.
 
-    Raises `Forbidden` if the user may see none of them.
+    Raises `Forbidden` if the user may see none of these objects.
     """
     where, filters = "o.resource = :resource", {"resource": str(resource)}
     namespaces = _namespaces(database, resource, parameters)
@@ -135,7 +135,10 @@ def _where(database: Database, resource: Resource, parameters: Parameters, at: R
 
 
 def _namespaces(database: Database, resource: Resource, parameters: Parameters) -> Sequence[str] | None:
-    """Return the requested namespace, or all namespaces that the user may see; None if these are all namespaces."""
+    """Return the requested namespace, or the namespaces that the user may see.
+
+    None if the user may see all namespaces.
+    """
     visibility, namespace = parameters.visibility, parameters.text("namespace", "")
     if not namespace and not visibility.lists(resource, ""):
         rows = database.query(_NAMESPACES, {"resource": str(resource)}).rows

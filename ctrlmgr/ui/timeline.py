@@ -1,9 +1,10 @@
 """Returns a chart of events over time, for navigation in the log.
 
-A chart has at most `_MOST_BARS` bars of equal width in revisions or time, each divided by author or resource. The
-`_SERIES` most frequent authors or resources are separate series; all others are one series. Long pauses without events
-on a time axis are folded. If a namespace was deleted and created again, users may be allowed to see only the current
-namespace. For such users, blocks of events that began before the creation of the current namespace are omitted.
+A chart has at most `_MOST_BARS` bars of equal width in revisions or time, each divided by author or resource. Each of
+the `_SERIES` most frequent authors or resources is a series; all other authors or resources together are one series.
+Long pauses without events on a time axis are folded. If a namespace was deleted and created again, users may be allowed
+to see only the current namespace. For such users, blocks of events that began before the creation of the current
+namespace are omitted.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def _seen(counted: Counted, visibility: PastVisibility) -> Counted:
 
 
 def _since(group: Group, visibility: PastVisibility) -> float:
-    """Return the revision after which events of a group are visible to the user; infinity if none are visible."""
+    """Return the revision after which events of a group are visible to the user; infinity if no events are visible."""
     resource = Resource.parse(group.resource)
     if not visibility.now.lists(resource, group.namespace):
         return inf
@@ -148,7 +149,10 @@ def _since(group: Group, visibility: PastVisibility) -> float:
 
 
 def _visible(blocks: list[Block], visibility: PastVisibility) -> list[Block]:
-    """Return the blocks with only those events that the user may see; if these are all events, return the same list."""
+    """Return the blocks without events that the user may not see.
+
+    If the user may see all events, return the same list.
+    """
     since = {group: _since(group, visibility) for group in {group for block in blocks for group in block.counts}}
     if not any(since.values()):
         return blocks

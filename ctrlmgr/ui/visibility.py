@@ -1,8 +1,9 @@
-"""Determines the part of the log that one user may see: objects that the user may `get` or `list`, and their effects.
+"""Determines the part of the log that a user may see: objects that the user may `get` or `list`, and their changes.
 
 Guarantees:
-- A user that may not see an object learns nothing about it from any view: neither its name and content, nor that it was
-  changed, nor by which user. If a graph leads through an object that the user may not see, its node has no details.
+- A user that may not see an object learns nothing about it from any view: neither its name and content, nor the fact
+  that it was changed, nor the author of the change. If a graph contains an object that the user may not see, its node
+  has no details.
 - Each permission is checked only once per request, regardless of the number of objects.
 - If a user may not read a resource in all namespaces, a namespace's events before the deletion of an earlier namespace
   with the same name are hidden (`PastVisibility`). Events before the deletion are hidden because the earlier namespace
@@ -64,7 +65,7 @@ class Visibility:
 
     @property
     def limit(self) -> str:
-        """The reason why the user may not see everything, as in a refused request.
+        """The reason why the user may not see everything, in the words of a refused request.
 
         Empty if the user may see everything.
         """
@@ -101,7 +102,7 @@ class PastVisibility:
     """The visibility of past revisions; an instance is created for one request, and reads the log only once."""
 
     def __init__(self, visibility: Visibility, database: Database) -> None:
-        """Restrict `visibility`: in each namespace, only revisions after the last deletion of that name are visible.
+        """Restrict `visibility`: in each namespace, only revisions after the namespace's last deletion are visible.
 
         `database` is the log that contains the deletions of Namespaces.
         """

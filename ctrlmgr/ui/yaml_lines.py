@@ -79,7 +79,7 @@ def _value(label: str, value: Any, at: int, path: str, depth: int) -> Iterator[L
 
 
 def scalar(value: Any) -> str:
-    """Return a scalar on one YAML line: unquoted if that is unambiguous, otherwise quoted."""
+    """Return a scalar on one YAML line: unquoted if the unquoted form is unambiguous, otherwise quoted."""
     if isinstance(value, str) and _PLAIN.match(value) and value.lower() not in _TAKEN:
         return value
     return msgspec.json.encode(value).decode().translate(_ESCAPES)
