@@ -1,8 +1,9 @@
-"""The test tools of ctrlmgr, which tests of users' controllers can also use.
+"""Contains the test tools of ctrlmgr, which are also for tests of users' controllers.
 
 `Harness` is a control plane in the process of the test, with virtual time. `every_interleaving` runs a harness for each
 possible order of events. `FakeClock` is a `Clock` that replaces the machine's clock. `builders` create objects.
-`plugin` is a pytest plugin; it runs recordings as tests (`replays`) and a control plane for a test (`served`).
+`plugin` is a pytest plugin. The plugin runs recordings as tests (`replays`), and runs a control plane for a test
+(`served`).
 """
 
 from importlib import import_module as _import_module

@@ -1,4 +1,4 @@
-"""Builds objects for tests; a test states only what matters, and all other fields are as in a healthy cluster.
+"""Builds objects for tests. A test sets only the fields that matter; the other fields are as in a healthy cluster.
 
 Guarantees: the same arguments always produce the same bytes. The uid of an object is computed from its name. A test
 must not depend on optional fields that the test omits.
@@ -22,7 +22,7 @@ def _metadata(name: str, namespace: str, **optional: Any) -> dict[str, Any]:
 
 
 def a_namespace(name: str = "default", *, phase: str = "Active", revision: int = 0) -> Object:
-    """Return a Namespace; in the phase `Terminating`, it accepts no new objects."""
+    """Return a Namespace. If its phase is `Terminating`, the namespace accepts no new objects."""
     metadata = _metadata(name, "")
     body = {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata, "status": {"phase": phase}}
     return Object.from_dict(body).at(revision)
@@ -37,7 +37,7 @@ def a_node(
     ready: bool = True,
     revision: int = 0,
 ) -> Object:
-    """Return a ready Node; `zone` and `cpu` are omitted if they are empty."""
+    """Return a ready Node; if `zone` or `cpu` is empty, the Node does not have it."""
     in_zone = {"topology.kubernetes.io/zone": zone} if zone else {}
     metadata = _metadata(name, "", labels={"kubernetes.io/hostname": name, **in_zone, **(labels or {})})
     status = {"allocatable": {"cpu": cpu} if cpu else {}, "conditions": [{"type": "Ready", "status": str(ready)}]}
@@ -71,7 +71,7 @@ def a_pod(
     """Return a Pod; by default, it is ready and labelled `app: web`.
 
     If `ready` is None, the condition Ready is omitted; `deleted_at` makes the pod terminating. `ports` belong to the
-    pod's container, `sidecar_ports` to an init container that always restarts.
+    pod's container. `sidecar_ports` belong to an init container that always restarts.
     """
     metadata = _metadata(name, namespace, labels={"app": "web"} if labels is None else dict(labels))
     if uid:
@@ -100,7 +100,7 @@ def service_port(
 ) -> Fields:
     """Return a port of a Service.
 
-    If `target` is None, the target port is omitted, which means that it equals `port`.
+    If `target` is None, the target port is omitted, so `port` is also the target port.
     """
     optional = {"name": name, "appProtocol": app_protocol, "targetPort": target}
     return {"port": port, "protocol": protocol, **{key: value for key, value in optional.items() if value}}
@@ -125,7 +125,7 @@ def a_service(
 ) -> Object:
     """Return a Service; by default, it selects `app: web` and forwards port 80 to 8080.
 
-    If `selects_nothing` is set, the selector is omitted, which differs from the empty `selector={}`.
+    If `selects_nothing` is set, the Service has no selector. If `selector={}`, the Service has an empty selector.
     """
     metadata = _metadata(name, namespace, labels=labels, annotations=annotations) | {"creationTimestamp": created_at}
     spec: dict[str, Any] = {"type": type, "ports": [service_port()] if ports is None else list(ports)}
@@ -148,7 +148,10 @@ def endpoints(
     annotations: Mapping[str, str] | None = None,
     revision: int = 0,
 ) -> Object:
-    """Return an Endpoints object, by default as the endpoints controller writes it if there are no addresses."""
+    """Return an Endpoints object.
+
+    By default, it equals the object that the endpoints controller writes if there are no addresses.
+    """
     managed = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
     metadata = _metadata(name, namespace, labels=managed if labels is None else labels, annotations=annotations)
     body = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata, **({"subsets": subsets} if subsets else {})}

@@ -1,4 +1,4 @@
-"""The contract of an event log in the form of tests, which run on every implementation of a log.
+"""Defines the contract of an event log as tests, which run on every implementation of a log.
 
 To test a log, subclass `EventLogContract` in a test module. The module must provide a fixture `log` with an empty, open
 log that uses the `FakeClock` of the fixture `clock`.
@@ -43,7 +43,7 @@ AUTHOR = Author("alice", "kubectl/v1.36.2")
 
 
 class VerifiableLog(EventLog, Verifiable, Protocol):
-    """The type of the tested logs, which are all implementations that can be verified."""
+    """The type of the tested logs: every implementation of a log that can be verified."""
 
 
 def thing(name: str, *, namespace: str = "shop", kind: str = "Pod", **fields: object) -> Object:

@@ -1,4 +1,7 @@
-"""The contract of an event log about failures of reconciles, as tests: one record per failure, and a maximum."""
+"""Defines, as tests, the contract of an event log about failures of reconciles.
+
+The log keeps one record for each failure, up to a maximum number of records.
+"""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
 Guarantees:
 - Time changes only in the methods `step` and `set`.
-- A step fires the deadlines that it passes in order, each at the deadline's own time. A thread that waits until 30 and
-  then until 50 reads the times 30 and 50, even if one step passes both.
-- A thread that a step has notified does not count as waiting until it blocks again. Therefore `wait_for_waiters(1);
-  step(30); wait_for_waiters(1); step(20)` cannot overtake the thread.
+- A step fires the deadlines that it passes in their order. While a deadline fires, the clock has the time of the
+  deadline. A thread that waits until 30 and then until 50 reads the times 30 and 50, even if one step passes both.
+- After a step has notified a thread, the thread does not count as waiting until it blocks again. Therefore
+  `wait_for_waiters(1); step(30); wait_for_waiters(1); step(20)` cannot overtake the thread.
 - If a thread never blocks (`get(timeout=0)`), the test needs no other thread to step the clock.
 
 A thread that was notified by another thread, and has not run yet, still counts as waiting.
@@ -31,16 +31,16 @@ class _Waiter:
 class FakeClock:
     """A `Clock` for tests and simulations. Only one thread may step the clock.
 
-    Any number of threads may read it or wait on it.
+    Any number of threads may read the clock or wait on it.
     """
 
     def __init__(self, now_us: int = 1_767_225_600_000_000, *, patience: float = 1.0) -> None:
         """Create a clock that starts at `now_us` (microseconds since 1970; by default the beginning of 2026).
 
         `patience` is the maximum time, in real seconds, that a step waits until the notified threads block again. A
-        step takes the whole `patience` only if a notified thread does something else.
+        step takes the whole `patience` only if a notified thread does not block again.
         """
-        # Microseconds since this clock was created; an integer, so that three steps of 0.1 are 0.3.
+        # The microseconds since this clock was created. The value is an integer, so that three steps of 0.1 are 0.3.
         self._elapsed = 0
         # `now()` always returns `_epoch + _elapsed`.
         self._epoch = now_us
@@ -102,7 +102,7 @@ class FakeClock:
     def wait_for_waiters(self, n: int, timeout: float = 10.0) -> None:
         """Wait until at least `n` threads block in `wait`.
 
-        Raises TimeoutError if they do not within `timeout` real seconds.
+        Raises TimeoutError if fewer threads block after `timeout` real seconds.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: len(self._waiters) >= n, timeout):
@@ -122,8 +122,9 @@ class FakeClock:
     def _wake(self, deadline: int) -> Collection[threading.Thread]:
         """Notify all threads whose deadline has passed, and remove them from the waiters.
 
-        A condition can only notify all of its waiters, so its other waiters are also notified and removed. For the
-        other waiters this looks like any notification, after which every caller checks its condition again.
+        A condition can only notify all of its waiters, so waiters whose deadline has not passed are also notified and
+        removed. These waiters handle the notification like any other notification: every caller checks its condition
+        again.
         """
         with self._changed:
             due = [w for w in self._waiters if w.deadline is not None and w.deadline <= deadline]
@@ -133,8 +134,8 @@ class FakeClock:
             woken = {w.thread for w in self._waiters if w.condition in conditions}
             self._waiters = [w for w in self._waiters if w.condition not in conditions]
         for condition in conditions:
-            # A waiter holds its condition from its registration until it blocks. So when the condition is acquired
-            # here, the waiter blocks.
+            # A waiter holds its condition from its registration until it blocks. Therefore the waiter blocks when the
+            # condition is acquired here.
             with condition:
                 condition.notify_all()
         return woken

@@ -1,7 +1,7 @@
-"""Injects faults: determines which writes of controllers fail, how often, and whether they take effect anyway.
+"""Injects faults: determines which writes of controllers fail, how often they fail, and which of them take effect.
 
-Guarantees: a fault occurs exactly as often as requested, and several faults occur in their order. A `lost` write is
-stored in the log although its author receives an error, as after a broken connection.
+Guarantees: a fault occurs exactly as often as requested, and several faults occur in the order in which they were
+added. A `lost` write is stored in the log although its author receives an error, as after a broken connection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Fault:
     lost: bool
 
     def applies(self, verb: str, obj: Object) -> bool:
-        """Return whether the fault applies to a write; if so, count it."""
+        """Return whether the fault applies to a write. If the fault applies, count the write."""
         if self.times < 1 or self.verb not in ("", verb) or self.resource not in (None, obj.resource):
             return False
         self.times -= 1

@@ -2,7 +2,7 @@
 
 Guarantees:
 - A write is handled as in the server: validated against the kind's schema, defaulted and admitted. Therefore the
-  harness refuses an object that the server would refuse, with the same error.
+  harness refuses the same objects as the server, with the same errors.
 - Controllers run only in `settle` and `advance`, always in the same order.
 - An error of a controller fails the test, unless the test injected it (`fail`) or allows errors (`strict=False`).
 """
@@ -50,7 +50,7 @@ from ctrlmgr.testing.stage import Stage
 K = TypeVar("K", bound=Kind)
 
 _RECONCILES = 1_000
-"""The maximum number of reconciles after which the controllers must be idle."""
+"""The maximum number of reconciles in `settle`; if the controllers are not idle then, `settle` fails."""
 _MOMENT = 0.001
 """The minimum number of seconds by which the time is stepped."""
 _MERGE = "application/merge-patch+json"
@@ -91,20 +91,20 @@ class Harness:
         field_validation: str = "Strict",
         seed: int = 1,
     ) -> None:
-        """Install the app's kinds and build its controllers; `controllers` names built-in controllers that also run.
+        """Install the app's kinds, and build its controllers and the built-in controllers named in `controllers`.
 
         `kinds` are installed in addition to the kinds of the app. `nodes` is the number of simulated nodes, or a file
         that describes them; if it is given, pods run on these nodes, and the workload controllers run. If `strict` is
         False, an error of a reconcile does not fail the test. `field_validation` decides about unknown fields in the
-        test's writes: `Strict` refuses the write, as kubectl does, `Warn` records the fields in `warnings`, `Ignore`
-        drops the fields.
+        test's writes: `Strict` refuses the write, as kubectl does, `Warn` records the fields in `warnings`, and
+        `Ignore` drops the fields.
         """
         configure_unless_done()
         self._stage = Stage(kinds=builtin_kinds(), seed=seed, plugins=[plugin_of(each) for each in app.admissions])
         self.clock: FakeClock = self._stage.clock
         """The clock of the harness; `advance` steps it and runs the controllers."""
         self.errors: list[tuple[str, str, Exception]] = []
-        """The errors of controllers, except injected errors, as (controller, object, error)."""
+        """The errors of controllers as (controller, object, error); injected errors are not included."""
         self.random = Random(seed)
         self.event_log: EventLog = self._stage.log
         self.engine: Engine = self._stage.engine
@@ -157,7 +157,7 @@ class Harness:
             yield other.build(self, options_of(other, self._nodes))
 
     def restart(self) -> None:
-        """Start the controllers again; only the content of the log is kept from before."""
+        """Start the controllers again; from before the restart, only the content of the log is kept."""
         self._start()
 
     # The `ControllerContext` with which controllers are built.
@@ -193,7 +193,7 @@ class Harness:
     def create(self, obj: Untyped | Mapping[str, Any], *, user: str = ..., groups: Sequence[str] = ...) -> Untyped: ...
 
     def create(self, obj: Child, *, user: str = "", groups: Sequence[str] = ()) -> Any:
-        """Create an object as a client would, and return it; raises `ApiError` (such as `Invalid`) if it is refused.
+        """Create an object as a client would, and return the object; raises `ApiError` (such as `Invalid`) on refusal.
 
         If the object has no namespace, it is created in `default`. Admission is called with `user` and `groups`, by
         default those of an administrator; permissions are not checked.
@@ -259,7 +259,7 @@ class Harness:
         user: str = "",
         groups: Sequence[str] = (),
     ) -> None:
-        """Delete an object; if it has finalizers, it exists until they are removed. Raises `NotFound`."""
+        """Delete an object. An object with finalizers exists until the finalizers are removed. Raises `NotFound`."""
         declaration, options = declaration_of(kind), DeleteOptions(propagation_policy="Background")
         target = self._target(declaration, name, namespace)
         self._answered(declaration, self.engine.delete(target, None, options, self._as(user, groups)))
@@ -270,7 +270,10 @@ class Harness:
         return Requester(user or "test", (*groups, "system:authenticated"), "test")
 
     def _answered(self, declaration: Declaration, operation: Operation[Answer]) -> Any:
-        """Run a write of the test, store its warnings, and return the object, if there is one."""
+        """Run a write of the test, store its warnings, and return the object.
+
+        None if the response contains no object.
+        """
         self.warnings = ()
         try:
             answer = self._run(operation)
@@ -377,7 +380,7 @@ class Harness:
 
     @property
     def unheard(self) -> int:
-        """The number of events that the caches have not applied yet."""
+        """The number of events that have not been applied to the caches yet."""
         self._stage.feed.catch_up()
         return self._stage.feed.head() - self.informers.revision
 
@@ -421,7 +424,10 @@ class Harness:
         return RecordedWrite(EventType(event.type).name, str(event.resource), str(event.key), actor, triggers)
 
     def state(self, *, without: Iterable[Resource] = (EVENTS, NAMESPACES)) -> Mapping[str, Any]:
-        """Return all objects by resource and key, without timestamps, uids and versions, to compare two runs."""
+        """Return all objects by resource and key.
+
+        To allow the comparison of two runs, timestamps, uids and versions are removed.
+        """
         left_out = set(without)
         found = [each for each in self.event_log.snapshot().objects if each.resource not in left_out]
         return {f"{each.resource} {each.key}": _comparable(each) for each in found}

@@ -1,4 +1,7 @@
-"""The contract of an event log for imported events, which keep their recorded revisions (see `eventlog_contract`)."""
+"""Defines, as tests, the contract of an event log for imported events.
+
+Imported events keep their recorded revisions. See also `eventlog_contract`.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ HEAR: Final = "hear"
 def every_interleaving(
     make: Callable[[], Harness], changes: Sequence[Callable[[Harness], object]], *, most: int = 2_000
 ) -> Iterator[tuple[Harness, Sequence[str]]]:
-    """For each possible order of steps, yield an idle harness and the order.
+    """For each possible order of steps, run the steps in a harness; yield the idle harness and the order.
 
     The steps in an order are `change`, `hear` (the caches apply one event), or the name of a controller. `make` creates
     the initial harness, and `changes` are the clients' actions in their order. Raises AssertionError if there are more
@@ -39,7 +39,7 @@ def every_interleaving(
 def _run(
     make: Callable[[], Harness], changes: Sequence[Callable[[Harness], object]], path: list[int]
 ) -> tuple[Harness, Sequence[str], list[int]]:
-    """Run one order; `path` contains the index of the choice at each step, and is extended with zeros.
+    """Run one order. `path` contains the index of the choice at each step; missing indexes are added as zeros.
 
     Return the harness, the order, and the number of options at each step.
     """

@@ -1,4 +1,4 @@
-"""The contract of an event log for creations in a Namespace (see `eventlog_contract`)."""
+"""Defines, as tests, the contract of an event log for creations in a Namespace (see `eventlog_contract`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ctrlmgr.testing.fake_clock import FakeClock
 
 
 def within(obj: Object, revision: int) -> Proposal:
-    """Return a proposal to create `obj`, on condition that its namespace still has this revision."""
+    """Return a proposal to create `obj`, on condition that the object's Namespace still has this revision."""
     return Proposal(EventType.ADDED, obj, 0, revision)
 
 

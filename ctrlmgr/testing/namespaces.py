@@ -1,4 +1,4 @@
-"""Provides a namespace for one test on a shared server, with a kubeconfig whose default is that namespace."""
+"""Provides a namespace for one test on a shared server, and a kubeconfig with that namespace as the default."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OwnNamespace:
         self.server = server
         self.name = ""
         self.kubeconfig = folder / "kubeconfig"
-        """The path of an administrator's kubeconfig whose default is this namespace."""
+        """The path of an administrator's kubeconfig whose default namespace is this namespace."""
 
     def __enter__(self) -> OwnNamespace:
         made = self._request("POST", _PATH, {"metadata": {"generateName": "test-"}})

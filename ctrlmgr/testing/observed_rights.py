@@ -13,8 +13,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.framework.app_permissions import Right
 
 _VERBS: Final = {"status": ("patch",), "apply": ("create", "patch")}
-"""The RBAC verbs for each verb of a client; verbs that are not listed have the same name in RBAC. The verb apply needs
-several RBAC verbs, because an apply may create an object.
+"""The RBAC verbs for each verb of a client; verbs that are missing here have the same name in RBAC. The verb apply
+needs several RBAC verbs, because an apply may create an object.
 """
 
 OBSERVED: Final[set[tuple[str, Right]]] = set()

@@ -1,4 +1,4 @@
-"""The pytest plugin runs recordings as tests, and has fixtures that start a control plane.
+"""A pytest plugin that runs recordings as tests, and that provides fixtures which start a control plane.
 
 Guarantees: modules are imported only if a test uses them, so that an installed ctrlmgr does not slow down other tests.
 Only recordings that the setting `ctrlmgr_recordings` names are collected. A fixture closes everything that it has
@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """If the option `--ctrlmgr-rights` is given, write the permissions that were used.
+    """If the option `--ctrlmgr-rights` is given, write the permissions that were used to a file.
 
     Only harnesses record permissions.
     """
@@ -126,7 +126,7 @@ def ctrlmgr_server(start_ctrlmgr: Callable[..., ServerProcess]) -> Iterator[Serv
 
 @pytest.fixture(scope="session")
 def ctrlmgr_shared_server(start_ctrlmgr: Callable[..., ServerProcess]) -> ServerProcess:
-    """Run a control plane in memory that all tests of one process (with pytest-xdist: one worker) share."""
+    """Run a control plane in memory for all tests of one process (with pytest-xdist, of one worker)."""
     return start_ctrlmgr("--database", "memory:")
 
 

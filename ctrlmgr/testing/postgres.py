@@ -3,8 +3,8 @@
 Guarantees:
 - Files outside of the cluster's temporary directory, and running servers, are not changed. The cluster listens on the
   loopback address and on a socket in its temporary directory, and requires a generated password.
-- The cluster is as durable as a production server (fsync, synchronous commits), unless it is configured otherwise.
-  Therefore data that survives a crash in a test would also survive it in production.
+- By default, the cluster is as durable as a production server (fsync, synchronous commits). Therefore data that
+  survives a crash in a test would also survive it in production.
 - If the tests run as root, the cluster runs as another user, because PostgreSQL refuses to run as root.
 """
 
@@ -39,7 +39,8 @@ _END_PAUSE = 0.02
 class PostgresMissing(CtrlmgrError):
     """PostgreSQL's server programs (initdb, pg_ctl, postgres) are not installed.
 
-    `scripts/test` installs them; or set CTRLMGR_TEST_POSTGRES_BIN to their directory.
+    `scripts/test` installs the programs. If they are installed elsewhere, set CTRLMGR_TEST_POSTGRES_BIN to their
+    directory.
     """
 
 
@@ -77,7 +78,7 @@ class PostgresCluster:
         address: str = "127.0.0.1",
         standby_of: PostgresCluster | None = None,
     ) -> None:
-        """Create and start a cluster; `settings` are lines for its postgresql.conf.
+        """Create and start a cluster; `settings` contains lines for the cluster's postgresql.conf.
 
         The cluster listens on the IP address `address`. If `standby_of` is given, the new cluster is a standby of that
         cluster.
@@ -147,7 +148,10 @@ class PostgresCluster:
         return copy
 
     def follow(self, primary: PostgresCluster) -> None:
-        """Become a standby of another cluster with the same password, as a new copy of its data on the same port."""
+        """Become a standby of another cluster, which must have the same password.
+
+        The standby starts with a new copy of the other cluster's data, and keeps its port.
+        """
         self._end()
         shutil.rmtree(self._data)
         self._create(primary)
@@ -176,7 +180,8 @@ class PostgresCluster:
     def stop(self, mode: str = "fast") -> None:
         """Stop the server.
 
-        The mode is `smart`, `fast` or `immediate` (as after a crash, without writing buffers to disk).
+        The mode is `smart`, `fast` or `immediate`. In the mode `immediate`, the server does not write its buffers to
+        disk, as in a crash.
         """
         self._run("pg_ctl", "stop", "-w", "-m", mode)
 
@@ -239,7 +244,7 @@ class PostgresCluster:
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:
         """Return the SQLAlchemy URL of a database.
 
-        `port`, if given, replaces the server's port, to connect through a proxy.
+        If `port` is given, it replaces the server's port in the URL, for connections through a proxy.
         """
         return f"postgresql+psycopg://{USER}:{self._password}@{self.address}:{port or self.port}/{database}"
 

@@ -1,7 +1,7 @@
 """Replays recordings in tests: runs controllers on a recording, and returns the result.
 
-Guarantees: a replay runs in the test's thread on virtual time, so it is fast and deterministic. The log of a replay can
-be read until the next replay or the end of the test. The test's own logging is not changed.
+Guarantees: a replay runs in the test's thread on virtual time, so it is fast and deterministic. A test can read the log
+of a replay until the next replay or the end of the test. The test's own logging is not changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NothingCompared(AssertionError):
 
 
 class Replayer:
-    """Replays recordings one after the other; a context manager. The fixture `replay` returns an instance."""
+    """A context manager that replays recordings one after another. The fixture `replay` returns an instance."""
 
     def __init__(self, folder: Path) -> None:
         """Create an instance that searches for recordings in `folder`, unless their paths are absolute."""
@@ -61,12 +61,12 @@ class Replayer:
 
         `controllers` are the names of built-in controllers (by default all), or a mapping of names to builders. A
         builder with the name of a built-in controller replaces that controller, and its writes are compared with the
-        recorded ones. For any other name, `owns` says which kind the controller writes, and with which field manager
-        its writes were recorded. The controllers of `apps` are also run. If `every_write` is set, each single write is
-        compared too.
+        recorded ones. If a builder has any other name, `owns` says which kind the controller writes, and under which
+        field manager its writes were recorded. The controllers of `apps` are also run. If `every_write` is set, each
+        single write is also compared with the recording.
 
         Raises `RecordingError` if the recording is invalid, `SettingsError` for an unknown controller or a `database`
-        with events, and `NothingCompared` if nothing was compared, unless `must_compare` is False.
+        with events. If `must_compare` is set and no writes were compared, raises `NothingCompared`.
         """
         self.close()
         clock = ReplayClock()

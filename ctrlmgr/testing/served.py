@@ -48,7 +48,7 @@ _SOURCES: Final = Path(__file__).parents[2]
 
 
 class ServerProcess:
-    """A control plane; a context manager that may be entered again, and then finds the content of its database."""
+    """A context manager that runs a control plane. If it is entered again, the server continues with its database."""
 
     def __init__(
         self,
@@ -61,8 +61,9 @@ class ServerProcess:
     ) -> None:
         """Run `ctrlmgr serve` with `flags` and additional variables `environment`.
 
-        Its certificates and kubeconfig are in `folder`. `program` is a Python module to run instead; it must run the
-        same command after its own additions. `directory` is the working directory of the process, by default `folder`.
+        Its certificates and kubeconfig are in `folder`. `program` is a Python module that is run instead of ctrlmgr;
+        the module must run the same command after its own additions. `directory` is the working directory of the
+        process, by default `folder`.
         """
         self.kubeconfig = folder / "kubeconfig"
         """The path of the administrator's kubeconfig, for kubectl and clients."""
@@ -115,7 +116,7 @@ class ServerProcess:
         return cluster
 
     def __enter__(self) -> ServerProcess:
-        # The file is removed, so that a file that exists later is from this process.
+        # The file is removed. Therefore, if the file exists later, this process has written it.
         self.kubeconfig.unlink(missing_ok=True)
         command = [
             sys.executable,
@@ -136,7 +137,7 @@ class ServerProcess:
                 stderr=output,
                 env=environment,
                 cwd=self._directory,
-                # Ctrl-C in a terminal must not end the server while the tests or the command still use it.
+                # Ctrl-C in a terminal must not end the server while the tests or the command still use the server.
                 start_new_session=True,
             )
         try:
@@ -148,7 +149,7 @@ class ServerProcess:
         return self
 
     def _safely(self) -> list[str]:
-        """Return the option that keeps an `operator.py` in the working directory from replacing Python's module."""
+        """Return the option that prevents an `operator.py` in the working directory from replacing Python's module."""
         return [] if self._directory.resolve() == _SOURCES else ["-P"]
 
     def __exit__(
@@ -157,7 +158,7 @@ class ServerProcess:
         self.stop()
 
     def stop(self) -> None:
-        """Stop the server in order, or kill it after a timeout; if the server is not running, do nothing."""
+        """Shut the server down, or kill it after a timeout; if the server is not running, do nothing."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -1,4 +1,4 @@
-"""Pods in a harness: the controllers that run pods on simulated nodes, and Deployments that create pods."""
+"""Provides pods in a harness: the controllers that run pods on simulated nodes, and Deployments that create pods."""
 
 from __future__ import annotations
 

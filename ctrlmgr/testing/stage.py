@@ -1,7 +1,7 @@
-"""A cluster without HTTP: an engine over a memory log, which is called with a method, path, query and body.
+"""A cluster without HTTP: an engine with a log in memory. Tests call it with a method, a path, a query and a body.
 
-Guarantees: the responses are those of the server, without authentication and encodings. Nothing runs in the background,
-and time changes only when `clock` is stepped.
+Guarantees: the responses are those of the server; requests are not authenticated, and responses are not encoded.
+Nothing runs in the background, and time changes only when `clock` is stepped.
 """
 
 from __future__ import annotations

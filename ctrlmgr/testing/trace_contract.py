@@ -1,4 +1,4 @@
-"""The contract of an event log about trace contexts, as tests: an append keeps the context in which it was made."""
+"""Defines, as tests, the contract of an event log about trace contexts: an append keeps its trace context."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
 
 
 class _Fixed:
-    """A tracer, and its only span."""
+    """A tracer, which is at the same time its only span."""
 
     context = f"{_TRACE}-01"
 

@@ -1,4 +1,4 @@
-"""Shortens the reports of failed tests to the user's own frames.
+"""Shortens the tracebacks of failed tests to the frames of the user's code.
 
 Guarantees: a frame outside of this package is never hidden, and `pytest --full-trace` shows all frames.
 """
