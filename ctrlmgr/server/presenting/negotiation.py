@@ -141,7 +141,7 @@ class Accepts:
 
 
 def of_error(accept: bytes) -> Representation:
-    """Return the representation of an error: protobuf if the client accepts nothing else, otherwise JSON."""
+    """Return the representation of an error for clients that accept no other: protobuf if requested, or JSON."""
     if PROTOBUF.encode() not in accept:
         return PLAIN
     asked = [clause.parameters for clause in preferred(accept.decode("latin-1")) if clause.media_type == PROTOBUF]
