@@ -1,9 +1,9 @@
 """Typed views of the core kinds: the fields that controllers read, and values derived from them.
 
 Guarantees:
-- A view is decoded from an object's body (`Object.view(Pod)`) and never encoded; therefore fields without a counterpart
-  in the view stay unchanged in the body. Only the view `Endpoints` and its parts are also encoded, in Go's field order
-  and with Go's `omitempty`.
+- A view is decoded from an object's body (`Object.view(Pod)`). Controllers never encode a view back into the body, so
+  the body keeps the fields that the view lacks. The only exception is the view `Endpoints` with its parts, which is
+  encoded in Go's field order and with Go's `omitempty`.
 - A null list is decoded as an empty list. If a field for which the API server has a default is missing, the view
   contains the default.
 - Values derived from a pod (readiness, addresses, named ports) are computed once per view, and therefore once for each
@@ -31,9 +31,9 @@ CLUSTER_IP_NONE = "None"
 
 
 def ip_family(address: str) -> str:
-    """Return `IPv6` or `IPv4`; a string that is not an IPv6 address counts as IPv4, as in `utilnet.IsIPv6String`.
+    """Return `IPv6` if the string is an IPv6 address, otherwise `IPv4`, as `utilnet.IsIPv6String` decides.
 
-    An IPv4-mapped IPv6 address is IPv4; Go rejects addresses with a zone.
+    An IPv4-mapped IPv6 address counts as IPv4, and so does an address with a zone, because Go cannot parse zones.
     """
     if ":" not in address or "%" in address:
         return IPV4
@@ -56,7 +56,7 @@ class ObjectReference(msgspec.Struct, frozen=True, gc=False, omit_defaults=True,
 
 
 class EndpointAddress(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """v1 EndpointAddress; None in `node_name` stands for Go's nil pointer, which differs from ""."""
+    """v1 EndpointAddress; a `node_name` of None stands for Go's nil pointer, which differs from an empty string."""
 
     ip: str
     hostname: str = ""
@@ -74,7 +74,7 @@ class EndpointPort(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, re
 
 
 class EndpointSubset(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """v1 EndpointSubset; None stands for an empty list, as in the result of `RepackSubsets`."""
+    """v1 EndpointSubset; a field that is None stands for an empty list, as in the result of `RepackSubsets`."""
 
     addresses: list[EndpointAddress] | None = None
     not_ready_addresses: list[EndpointAddress] | None = None
@@ -98,14 +98,17 @@ class ServicePort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def target(self) -> int | str:
-        """The port of the pods: a number, or the name of a container port; the default is the service's own port."""
+        """The port of the pods: a number, or the name of a container port.
+
+        If the field is missing, the number is that of the service's own port.
+        """
         return self.target_port or self.port
 
 
 class ServiceSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The fields of a v1 ServiceSpec that controllers read.
 
-    None in `selector` selects nothing, {} selects everything.
+    If `selector` is None, the service selects no pods; if `selector` is {}, it selects all pods.
     """
 
     ports: list[ServicePort] | None = None
@@ -132,13 +135,13 @@ class Service(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def created_at(self) -> int | None:
-        """The creation time of the service in microseconds since 1970; None if it is missing."""
+        """The creation time of the service in microseconds since 1970; None if the metadata contains no time."""
         text = self.metadata.creation_timestamp
         return parse_time(text) if text else None
 
     @property
     def is_headless(self) -> bool:
-        """Return whether the service has no cluster IP, or "None" (the negation of `helper.IsServiceIPSet`)."""
+        """Return whether the service's cluster IP is empty or "None" (the negation of `helper.IsServiceIPSet`)."""
         return self.spec.cluster_ip in ("", CLUSTER_IP_NONE)
 
     @property
@@ -151,7 +154,7 @@ class Service(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def primary_family(self) -> str | None:
-        """The IP family of the service's Endpoints; None if only the pods determine the family."""
+        """The IP family of the service's Endpoints; None if the family depends only on the pods."""
         spec = self.spec
         if spec.ip_families:
             return spec.ip_families[0]
@@ -231,7 +234,8 @@ class PodAddress(NamedTuple):
     """An address of a pod, and its sort key: the IP address, then the pod's uid.
 
     Go compares the IP address and the uid byte by byte (`LessEndpointAddress`), which for UTF-8 is the order of
-    Python's strings. In the sort key, the NUL between the IP address and the uid sorts before all other characters.
+    Python's strings. The sort key contains a NUL between the IP address and the uid, because NUL sorts before all other
+    characters.
     """
 
     order: str
@@ -267,13 +271,16 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def ready_changed_at(self) -> int | None:
-        """The time of the last change of the Ready condition, in microseconds since 1970; None if it is missing."""
+        """The time of the last change of the Ready condition, in microseconds since 1970.
+
+        The value is None if the time is missing.
+        """
         text = self.ready_condition and self.ready_condition.last_transition_time
         return parse_time(text) if text else None
 
     @cached_property
     def restarts(self) -> tuple[int, int]:
-        """The highest restart counts of the pod's containers and of its sidecars."""
+        """The highest restart count of the pod's containers, and the highest restart count of its sidecars."""
         sidecars = {each.name for each in self.spec.init_containers or () if each.restart_policy == "Always"}
         containers = self.status.container_statuses or ()
         started = (each for each in self.status.init_container_statuses or () if each.name in sidecars)
@@ -290,7 +297,8 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
     def addresses(self) -> Mapping[str, PodAddress]:
         """The pod's first address of each IP family, in the form of an Endpoints address without a hostname.
 
-        Go points `nodeName` at the pod's field, so a pod without a node has the empty string there, not nil.
+        In Go, `nodeName` is a pointer to the pod's field. Therefore `node_name` is an empty string for a pod without a
+        node, and not None.
         """
         meta = self.metadata
         reference = ObjectReference("Pod", meta.namespace, meta.name, meta.uid)
@@ -304,8 +312,8 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
     def named_ports(self) -> Mapping[tuple[str, str], int]:
         """The container port of each pair of name and protocol, as `FindPort` (`pkg/api/v1/pod/util.go`) finds it.
 
-        If several container ports match, the first one is used. The ports of sidecars (init containers that always
-        restart) follow the ports of containers.
+        If several container ports have the same name and protocol, the first of these ports is used. The ports of
+        sidecars (init containers that always restart) follow the ports of containers.
         """
         sidecars = [each for each in self.spec.init_containers or () if each.restart_policy == "Always"]
         found: dict[tuple[str, str], int] = {}
@@ -342,7 +350,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def cpu(self) -> int:
-        """The allocatable CPU in billionths of a CPU; 0 if it is missing."""
+        """The allocatable CPU of the node in billionths of a CPU; 0 if the node's status contains no such value."""
         return quantity.parse((self.status.allocatable or {}).get("cpu", "0"))
 
 
@@ -359,5 +367,8 @@ class Namespace(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_terminating(self) -> bool:
-        """Return whether the namespace's phase is Terminating; NamespaceLifecycle then refuses new objects in it."""
+        """Return whether the namespace's phase is Terminating.
+
+        The admission plugin NamespaceLifecycle refuses new objects in a terminating namespace.
+        """
         return self.status.phase == "Terminating"

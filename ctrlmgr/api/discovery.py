@@ -1,7 +1,7 @@
 """Typed views of the group `discovery.k8s.io`: an EndpointSlice and its parts, which controllers read and write.
 
-Guarantees: the views decode all objects that clients may have written, and encode objects in Go's field order with Go's
-`omitempty`. None stands for Go's nil pointer, which differs from "" and False.
+Guarantees: the views can decode every object that a client was able to write, and they encode objects in Go's field
+order with Go's `omitempty`. A field that is None stands for Go's nil pointer, which differs from "" and False.
 
 Rules come from Kubernetes' `staging/src/k8s.io/api/discovery/v1`.
 """
@@ -65,7 +65,7 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename
     def is_ready(self) -> bool:
         """Return whether the endpoint's `ready` condition is true.
 
-        False if the condition is missing, as in `EndpointReady`.
+        As in `EndpointReady`, the result is False if the condition is missing.
         """
         return self.conditions.ready is True
 

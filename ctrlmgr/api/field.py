@@ -48,12 +48,13 @@ LONGEST_VALUE = 16 * 1024
 """The maximum number of characters of a value that an error shows."""
 
 _LONGEST_REFUSAL = 128 * 1024
-"""The maximum total length of the errors of one object, in characters; the first error is included even if it is
-longer.
+"""The maximum total length of the errors of one object in characters.
+
+The first error is reported even if this error alone is longer.
 """
 
 MOST_FOUND = 1000
-"""The maximum number of errors to find in one object; an error response lists fewer errors."""
+"""The maximum number of errors that a search finds in one object; an error response contains fewer errors."""
 
 _LONGEST_BODY = _LONGEST_REFUSAL // 2
 """The maximum length of one error in characters.
@@ -65,7 +66,7 @@ _LONGEST_FOUND = 2 * _LONGEST_REFUSAL
 
 
 class FieldError(NamedTuple):
-    """One error of one field; the functions of this module create such errors."""
+    """One error of one field; only the functions of this module create field errors."""
 
     reason: str
     field: str
@@ -82,13 +83,13 @@ class FoundErrors(list[FieldError]):
 
 
 class _ErrorLimitReached(BaseException):
-    """Stops the search for errors; it is a BaseException so that `except Exception` does not catch it."""
+    """Ends the search for errors; the class is a BaseException so that `except Exception` does not catch it."""
 
 
 class _ErrorSearch(threading.local):
     """The errors that the current search of this thread has found.
 
-    `errors` is None if the number of errors is not limited.
+    If `errors` is None, found errors are neither recorded nor counted.
     """
 
     errors: FoundErrors | None = None
@@ -99,10 +100,11 @@ _search = _ErrorSearch()
 
 
 def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
-    """Return the errors that `find` returns; if there are very many, return the first errors, as `FoundErrors`.
+    """Return the errors that `find` returns; if the search stops at a limit, return the errors found so far.
 
-    A body of a megabyte has room for 300,000 elements with three errors each, but an error response lists only 200. If
-    `find` creates errors that it does not return, it must create these errors within `tentatively`.
+    A body of a megabyte can contain 300,000 elements with three errors each, but an error response lists only 200
+    errors. In this case the errors found so far are returned as `FoundErrors`. If `find` creates errors that it does
+    not return, it must create these errors within `tentatively`.
     """
     before = _search.errors, _search.room
     _search.errors = found = FoundErrors()
@@ -118,7 +120,8 @@ def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
 def tentatively(find: Callable[[], T]) -> T:
     """Return the result of `find`.
 
-    The errors that it creates do not count, because the caller only decides by them and does not report them.
+    The errors that `find` creates do not count towards the limits of the search. The caller uses these errors only for
+    a decision, and does not report them.
     """
     before = _search.errors
     _search.errors = None
@@ -131,7 +134,7 @@ def tentatively(find: Callable[[], T]) -> T:
 def _value(value: Any) -> str:
     """Format a value as Go's `ErrorBody` does: strings as `%q`, floats as `%v`, others as JSON, None as null.
 
-    A value of more than `LONGEST_VALUE` characters is truncated, so that an error cannot be larger than the value.
+    A value of more than `LONGEST_VALUE` characters is truncated, so that a client cannot cause a huge error response.
     """
     if isinstance(value, str):
         return quote(value) if len(value) <= LONGEST_VALUE else _cut(quote(value[:LONGEST_VALUE]), len(value))
@@ -172,12 +175,12 @@ def required(field: str, detail: str = "") -> FieldError:
 
 
 def duplicate(field: str, value: Any, detail: str = "") -> FieldError:
-    """Return the error for a duplicate of a value that must be unique."""
+    """Return the error for a value that occurs more than once although it must be unique."""
     return _error("FieldValueDuplicate", "Duplicate value", field, detail, value)
 
 
 def forbidden(field: str, detail: str) -> FieldError:
-    """Return the error for a value that is not allowed in the context of other fields."""
+    """Return the error for a value that other fields forbid."""
     return _error("FieldValueForbidden", "Forbidden", field, detail)
 
 
@@ -216,7 +219,7 @@ def too_long(field: str, limit: int) -> FieldError:
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
-    """Return the error for a list whose number of items, `count`, is greater than `limit`."""
+    """Return the error for a list with `count` items, which is more than the allowed number `limit`."""
     return _error("FieldValueTooMany", "Too many", field, f"must have at most {limit} item{'s' * (limit != 1)}", count)
 
 
@@ -236,7 +239,7 @@ def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> In
 
 
 def _reported(errors: Sequence[FieldError]) -> Sequence[FieldError]:
-    """Return the errors that an error response has room for; usually all errors fit."""
+    """Return the first errors, up to the limits of an error response; usually the response can contain all errors."""
     room = _LONGEST_REFUSAL
     for count, error in enumerate(errors[:MOST_ERRORS]):
         room -= len(error.field) + len(error.body)

@@ -4,8 +4,8 @@ Guarantees:
 - An object is immutable; its `body` contains exactly the bytes that the log stores and hashes.
 - `body` is compact UTF-8 JSON that starts with kind, apiVersion and metadata in Go's field order. The body has no
   `metadata.resourceVersion`, because the log assigns the revision later. `wire()` inserts the resourceVersion into the
-  body; therefore an object is encoded once for each change, not for each reader. After a call of `wire()`, the object
-  keeps only the wire form, because that form will probably be read again.
+  body; therefore an object is encoded once for each change, and not for each reader. After a call of `wire()`, the
+  object keeps only the result and drops the body, because readers will probably call `wire()` again.
 - Unknown fields of an object are kept unchanged.
 """
 
@@ -57,7 +57,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rena
 
 
 class _StoredMeta(ObjectMeta, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
-    """Metadata fields that are copied without decoding.
+    """Metadata fields that are copied as JSON, without decoding.
 
     `ObjectMeta` does not contain these fields, so cached objects do not hold them in decoded form.
     """
@@ -88,10 +88,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _without_version(data: bytes, metadata: ObjectMeta) -> bytes | None:
-    """Remove the resourceVersion from an object in Go's encoding; return None for another encoding.
+    """Return an object in Go's encoding without its resourceVersion; return None if the encoding differs from Go's.
 
-    Neither the uid nor the resourceVersion can contain a quotation mark, so the match of the regular expression is
-    correct. Neither uid nor version can contain a quote, so the match is correct.
+    Neither the uid nor the resourceVersion can contain a quotation mark, so the byte sequence that is searched for
+    occurs only in the object's own metadata.
     """
     if not data.startswith(b'{"kind":"') or b"\n" in data:
         return None
@@ -115,8 +115,8 @@ def _version_at(body: bytes) -> int:
     """Return the byte position of resourceVersion in Go's field order; 0 if the body has another encoding."""
     start = body.find(_METADATA) + len(_METADATA)
     at = body.find(_UID, start)
-    # Only names precede the uid, and no quote within a string is followed by a colon. Without braces before the uid, it
-    # is the object's own uid, not an owner's uid.
+    # In the metadata, only names precede the uid. Within a string, no quotation mark is followed by a colon. If no
+    # brace precedes the uid, the uid is that of the object, and not that of an owner.
     if at < 0 or not body.startswith(_KIND) or body.find(b"{", start, at) >= 0:
         return 0
     return body.index(b'"', at + len(_UID)) + 1
@@ -144,8 +144,8 @@ class Object:
         """Create an object from its stored bytes; `metadata`, if given, must equal the metadata in `body`."""
         self.resource = resource
         self.revision = revision
-        # At least one of `_body` and `_wire` is always set. A thread that finds the first field unset then finds the
-        # second field set.
+        # At least one of `_body` and `_wire` is always set. A thread that finds one field unset therefore finds the
+        # other field set.
         self._body: bytes | None = body
         self._wire: bytes | None = None
         self._metadata = metadata
@@ -156,8 +156,8 @@ class Object:
     def from_wire(cls, data: bytes | msgspec.Raw) -> Object:
         """Decode an object in the form that an API server sends.
 
-        Raises `BadRequest` unless it is a JSON object with kind, apiVersion and well-formed metadata. `revision` is the
-        object's resourceVersion if that is a number, otherwise 0.
+        Raises `BadRequest` unless the data is a JSON object with kind, apiVersion and well-formed metadata. The
+        attribute `revision` of the result is the resourceVersion, or 0 if the resourceVersion is not a number.
         """
         data = bytes(data)
         try:
@@ -184,7 +184,10 @@ class Object:
         return Object(self.resource, _encode_again(self.body, **changes), self.revision)
 
     def with_field(self, name: str, value: Any) -> Object:
-        """Return a copy with one top-level field other than metadata replaced, or appended."""
+        """Return a copy with one top-level field replaced, or appended if it is missing.
+
+        The field must not be `metadata`.
+        """
         fields: dict[str, Any] = _decode_fields(self.body)
         fields[name] = value
         copy = Object(self.resource, _encode(fields), self.revision, self._metadata)
@@ -204,14 +207,14 @@ class Object:
         return body if body is not None else self._cut()
 
     def is_stored_as(self, body: bytes) -> bool:
-        """Return whether `body` equals the stored bytes."""
+        """Return whether `body` equals the bytes that the log stores for this object."""
         if self._body is None and len(self._wire or b"") != len(body) + len(self._version):
             return False
         return self.body == body
 
     @property
     def size(self) -> int:
-        """The size in bytes of the form that the object keeps, which is either the body or the wire form."""
+        """The size in bytes of the body or of the wire form, whichever the object keeps."""
         body = self._body
         return len(body if body is not None else self._wire or b"")
 
@@ -236,7 +239,7 @@ class Object:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The object's name."""
         return self.metadata.name
 
     @property
@@ -246,7 +249,7 @@ class Object:
 
     @property
     def key(self) -> Key:
-        """The object's key within its resource; cached, because every reader of an event uses the key."""
+        """The object's key within its resource; the key is cached, because every reader of an event uses the key."""
         key = self._key
         if key is None:
             metadata = self.metadata
@@ -276,7 +279,7 @@ class Object:
     def view(self, type_: type[T]) -> T:
         """Decode the body as `type_`, a msgspec Struct with only the fields that the caller reads.
 
-        The last view is cached, so that readers of one cached object decode it once.
+        The object caches its last view, so several readers of the same view decode the body only once.
         """
         view = self._view
         if type(view) is not type_:
@@ -284,7 +287,7 @@ class Object:
         return view  # type: ignore[no-any-return]  # one slot holds the Struct of the last call
 
     def mentions(self, word: bytes) -> bool:
-        """Return whether the object's JSON contains a word; this is much faster than decoding the object."""
+        """Return whether the object's JSON contains `word`; this test is much faster than decoding the object."""
         body = self._body
         return word in (body if body is not None else self._wire or b"")
 

@@ -1,12 +1,12 @@
 """Parses and formats resource quantities such as `100m`, `1.5Gi` and `2e3`.
 
 Guarantees:
-- An amount is an exact number of billionths, as an int. As in Kubernetes, smaller fractions are rounded away from zero,
-  and amounts in binary notation above 2^63-1 become 2^63-1.
-- `canonical` formats an amount as Kubernetes stores it: in its own notation, without a fraction, with the largest
-  suffix for which it is an integer. As in Kubernetes, some strings, such as `1.500`, count as canonical without a
-  complete check and are not changed.
-- A huge exponent in malicious input does not increase the cost of parsing.
+- An amount is an int, which counts billionths exactly. As in Kubernetes, fractions of a billionth are rounded away from
+  zero. An amount in binary notation above 2^63-1 becomes 2^63-1.
+- `canonical` formats an amount as Kubernetes stores it: in the notation in which the amount was written, and with the
+  largest suffix for which the number before the suffix is an integer. As in Kubernetes, some strings, such as `1.500`,
+  are not changed although they are not canonical.
+- The cost of parsing does not depend on the size of the exponent, so a malicious client cannot make parsing slow.
 
 Rules come from apimachinery's `pkg/api/resource/quantity.go` and `suffix.go`.
 """
@@ -35,7 +35,7 @@ _NUMBER = r"([+-]?)([0-9]*)(?:\.([0-9]*))?"  # all parts are optional, so `Ki` i
 PATTERN = re.compile(_NUMBER + r"([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
 _SPLIT = re.compile(_NUMBER + r"[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
 _FINEST = -9
-"""A quantity without digits and with a smaller power of ten than this is invalid."""
+"""The smallest allowed exponent of a quantity without digits; with a smaller exponent, such a quantity is invalid."""
 
 
 def parse(text: str) -> int:
@@ -72,12 +72,12 @@ def total(amounts: list[str]) -> str:
 
 
 class Quantity(NamedTuple):
-    """A parsed amount, as the type of sums that are updated often."""
+    """A parsed amount; sums that are updated often have this type."""
 
     amount: int
-    """In billionths."""
+    """The amount, in billionths."""
     suffix: str
-    """The suffix of `text`, or another suffix of the same notation."""
+    """The suffix of the parsed text, or another suffix of the same notation."""
     text: str
 
     @classmethod
@@ -123,7 +123,7 @@ def _read(text: str) -> tuple[int, str]:
 
 
 def keeps_text(text: str) -> bool:
-    """Return whether Kubernetes keeps the string of a valid amount (the end of the fast path in `ParseQuantity`)."""
+    """Return whether Kubernetes stores a valid amount unchanged (the end of the fast path in `ParseQuantity`)."""
     match = PATTERN.fullmatch(text)
     assert match is not None  # the text is valid
     _, whole, fraction, suffix = match.groups()

@@ -1,7 +1,7 @@
 """Defines names of resources, keys of objects, and positions in the log.
 
-A `Resource` has no API version, because the log stores an object once, in the API version in which it was written, as
-etcd does. The API version and the kind are part of the object's body.
+A `Resource` has no API version, because the log, like etcd, stores each object once, in the API version in which the
+object was written. The API version and the kind are part of the object's body.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ API clients get the revision as the string `resourceVersion`; only `api.object` 
 
 
 _LONGEST_REMEMBERED = 512
-"""The maximum length of a memoized name in characters, which is limited because clients can send arbitrary names."""
+"""The maximum length of a memoized name in characters; the limit is necessary because clients can send arbitrary names.
+"""
 
 
 class Resource(NamedTuple):
@@ -42,7 +43,7 @@ def _parsed(text: str) -> Resource:
 
 
 class Key(NamedTuple):
-    """The key of an object within its resource; `namespace` is empty for cluster-scoped objects."""
+    """The key of an object within its resource; the namespace is empty for cluster-scoped objects."""
 
     namespace: str
     name: str
@@ -84,14 +85,16 @@ def group_of(api_version: str) -> str:
 def guess_resource(api_version: str, kind: str) -> Resource:
     """Return the resource of a kind, guessed from the kind's name.
 
-    The rule is that of apimachinery's `meta.UnsafeGuessKindToResource`: the lower-case name, with `es` after s, `ies`
-    in place of y, otherwise `s`; `endpoints` is its own plural. The guess is correct for every built-in kind.
+    The rule is that of apimachinery's `meta.UnsafeGuessKindToResource`: the name in lower case gets the ending `es`
+    after s, `ies` in place of y, and otherwise `s`. The name `endpoints` stays unchanged. The guess is correct for
+    every built-in kind.
     """
     short = len(api_version) + len(kind) <= _LONGEST_REMEMBERED
     return (_guessed if short else _guessed.__wrapped__)(api_version, kind)
 
 
-# memoized, because it is called for every received object; identical results also compare faster
+# memoized, because this function is called for every received object, and because comparing a result with itself is
+# fast
 @lru_cache(maxsize=1024)
 def _guessed(api_version: str, kind: str) -> Resource:
     singular = kind.lower()

@@ -82,7 +82,7 @@ def _cause(cause: StatusCause) -> dict[str, str]:
 def api_error(error: CtrlmgrError) -> ApiError:
     """Return the API error that corresponds to an exception.
 
-    An exception of the log becomes a 503, 504 or 500 error.
+    If the log raised the exception, the result is an error with the code 503, 504 or 500.
     """
     return InternalError(f"Internal error occurred: {error}")
 

@@ -1,7 +1,8 @@
 """Parses timestamps in objects (RFC 3339), and formats them as Kubernetes does.
 
-Guarantees: `canonical_time` returns whole seconds and `canonical_micro_time` six decimals, both in UTC with a final
-`Z`. Go's zero time, the first second of the year 1, counts as unset: the functions return None for it.
+Guarantees: `canonical_time` returns a time in whole seconds, and `canonical_micro_time` a time with six decimals. Both
+times are in UTC and end with `Z`. Go's zero time, the first second of the year 1, counts as unset; for this time, the
+functions return None.
 
 Rules come from apimachinery's `pkg/apis/meta/v1/time.go` and `micro_time.go`, and from Go's `time.Parse`.
 """

@@ -43,7 +43,8 @@ def at(fields: Any, *path: str | int) -> Any:
 def repeated(values: Iterable[Any]) -> frozenset[int]:
     """Return the indexes of values that occur earlier in the list, in linear time.
 
-    All values of the list must have the same type, as decoded by a schema: strings, numbers, or objects.
+    All values of the list must have the same type, which can be strings, numbers or objects. A list that a schema has
+    decoded satisfies this condition.
     """
     seen: set[Any] = set()
     places: list[int] = []

@@ -13,7 +13,7 @@ _STAGES = {"alpha": 0, "beta": 1, None: 2}
 
 
 def newest_first(names: Iterable[str]) -> list[str]:
-    """Return version names in the order of preference, the preferred version first."""
+    """Return version names sorted by preference, with the most preferred version first."""
     names = sorted(names)
     return sorted(names, key=lambda name: priority(name), reverse=True) if all(map(_is_known, names)) else _mixed(names)
 
@@ -28,7 +28,7 @@ def _mixed(names: list[str]) -> list[str]:
 
 
 def priority(name: str) -> tuple[int, int, int]:
-    """Return a sort key that is greater for preferred versions.
+    """Return a sort key of a version name; the key of a preferred version is greater.
 
     All names that are not of the form `v1`, `v1beta1` or `v1alpha1` have the same key.
     """

@@ -1,7 +1,7 @@
 """Limits the warnings that a response contains, and stops the search for more warnings early.
 
-A body of a megabyte has room for very many values that cause warnings, and some warnings are about pairs of values. The
-client gets only the first warnings, so the search stops when it has found enough.
+A body of a megabyte can contain very many values that cause warnings. In addition, a warning can be about a pair of
+values. The client gets only the first warnings, so the search stops when the found warnings fill the response.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 LONGEST_TOGETHER: Final = 4096
-"""The maximum total length of warnings, in characters; if it is exceeded, each warning is truncated.
+"""The total length of warnings, in characters, above which each warning is truncated.
 
 Source: apiserver `pkg/endpoints/filters/warning.go`.
 """
@@ -19,8 +19,10 @@ LONGEST: Final = 256
 """The maximum length of a truncated warning, in characters."""
 
 _ENOUGH = 2 * LONGEST_TOGETHER
-"""The maximum total length of the warnings to find, where each counts with its truncated length; the limit leaves room
-for duplicates.
+"""The total length, in characters, of found warnings at which the search stops.
+
+Each warning counts with its truncated length. The limit is larger than a response, because some warnings are
+duplicates.
 """
 
 

@@ -1,8 +1,8 @@
 """The caches of the log: a bounded history that all readers share, and stores that follow that history.
 
-In the order an event travels: the log commits it and calls the `EventWindow`. `Informers` read the event from this
-window at one cursor. The `Informer` of the event's resource applies the event to its `Store` and calls the handlers.
-Reconcilers read the store through a `Lister`.
+An event passes the modules in this order: The log commits the event and passes it to the `EventWindow`. `Informers`
+read the event from this window, with one cursor for all informers. The `Informer` of the event's resource applies the
+event to its `Store` and calls the handlers. Reconcilers read the store through a `Lister`.
 """
 
 from ctrlmgr.informer.event_window import EventWindow, Feed

@@ -1,26 +1,27 @@
 """The event window: the newest events of the log, which all readers of this process share.
 
 Guarantees:
-- **Complete.** A reader at revision r receives exactly the events after r, in order, or `Expired`. Within the window, a
-  read is a slice of a list. If a reader is older than the window, its events are read from the log, so no reader loses
-  history.
+- **Complete.** A reader at revision r receives exactly the events after r, in order, or the error `Expired`. If the
+  window contains these events, the read copies a part of a list. If the window lacks some of these events, the read
+  loads them from the log.
 - **Bounded.** At least the newest `capacity` events are held; the number of held events exceeds `capacity` by at most a
-  quarter. Readers have no queues, so a slow reader needs no memory and delays no other reader.
+  quarter. The window has no queues for readers, so a slow reader needs no memory and delays no other reader.
 - **Never blocks writers.** `publish` takes one lock for a short time, and never calls the log.
 
-A gap arises if another process commits. The log calls `publish` on its committing thread with the commits of this
-process only, so after a foreign commit a batch starts beyond the head. `publish` must not read the missing events,
-because that would delay all appenders, and cause a deadlock if the log holds a lock. Therefore `publish` only records
-the log's known revision, drops the batch, and returns.
+The window has a gap after another process has committed events. The log calls `publish` on its committing thread, and
+only with the commits of this process. After a commit of another process, the next batch therefore does not follow the
+head. `publish` must not read the missing events from the log, because the read would delay all appenders, and would
+deadlock if the log holds a lock. Therefore `publish` drops the batch, records only its last revision, and returns.
 
-The follower (`run`) waits until the log has events beyond the window's head, and reads them, which closes the gap.
-Without a follower (replay, tests, tools), the next reader closes the gap on its own thread. While a follower runs,
-readers never read the log, so that the same rows are not read many times and an event loop never calls the database.
-The follower and readers read the log without holding the lock. Events that are read twice are dropped, because only
-events beyond the head are added.
+The follower (`run`) waits until the log has events beyond the window's head, and adds these events to the window, which
+closes the gap. Without a follower (replay, tests, tools), the next reader closes the gap on its own thread. While a
+follower runs, readers never read the log, so that each row is read only once, and event loops never wait for the
+database. The follower and readers read the log without holding the lock. Events that are read twice are dropped,
+because only events beyond the head are added.
 
-An imported log can have legitimate gaps between revisions, which only the log can recognize. Therefore `publish` drops
-a batch with a gap before or in it, and gaps in events that were read from the log are checked (`EventLog.imports`).
+In an imported log, some revisions can be missing, and only the log knows which ones. Therefore `publish` drops a batch
+that has a gap before it or within it. If events that were read from the log have a gap, the window checks that an
+import caused the gap (`EventLog.imports`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _BATCH = 500
 """The number of events that are read from the log at a time while the window catches up."""
 
 _LOOK_UP = 0.5
-"""Seconds between the follower's checks of the stop event."""
+"""The time in seconds after which the waiting follower checks the stop event again."""
 
 _revision = attrgetter("revision")
 
@@ -62,15 +63,15 @@ class Feed(Protocol):
         """Return the newest revision that can be read."""
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
-        """Return up to `limit` events after `revision`, ascending, without gaps.
+        """Return up to `limit` events after `revision`, in ascending order and without gaps.
 
         Raises `Expired` if some of these events no longer exist.
         """
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
-        """Return the same events as `read`, but do not read the log if a follower runs.
+        """Return the same events as `events_after`, but do not read the log if a follower runs.
 
-        Return None if only the log has the events.
+        Return None if some of these events would have to be read from the log.
         """
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
@@ -80,9 +81,9 @@ class Feed(Protocol):
         """Call `wake` with the head after every batch of events.
 
         The callback `wake` is called on the thread that added the events, possibly the log's committing thread.
-        Therefore `wake` must return at once, and neither raise nor read events. Two threads may call `wake`
-        concurrently, so it may receive the heads out of order. A call of `wake` only means that the reader should check
-        for new events.
+        Therefore `wake` must return at once, and neither raise nor read events. Two threads may call `wake` at the same
+        time, so `wake` can receive an older head after a newer head. Therefore `wake` should only cause its reader to
+        check for new events.
         """
 
 
@@ -99,16 +100,18 @@ class EventWindow:
         self._trim_at = capacity + capacity // 4 + 1
         # Never held while the log is called, because the log may hold its own lock while it calls `publish`.
         self._changed = threading.Condition(threading.Lock())
-        # `_events` has all events after `_start` up to `_end`. Revisions rarely have gaps, so mostly
-        # `_events[i].revision == _start + 1 + i`, and finding a place is a subtraction.
+        # `_events` has all events after `_start` up to `_end`. Revisions rarely have gaps, so usually
+        # `_events[i].revision == _start + 1 + i`, and the index of a revision is computed by a subtraction.
         self._start: Revision = log.head().revision
         self._end: Revision = self._start
         self._events: list[Event] = []
-        # The newest revision that is known to be in the log; if it is beyond our head, there is a gap.
+        # The newest revision that is known to be in the log; if this revision is beyond the window's head, the window
+        # has a gap.
         self._known: Revision = self._start
-        # The collection is replaced and never changed, so that it can be iterated without the lock.
+        # A change replaces this collection by a new one, so that a thread can iterate over the collection without the
+        # lock.
         self._wakers: tuple[Callable[[Revision], None], ...] = ()
-        # Whether `run` closes gaps; if not, readers close them.
+        # Whether `run` closes gaps; if `run` does not, readers close gaps.
         self._followed = False
         log.observe(self.publish)
         self.catch_up()  # These events were committed after the head was read and before the observer was registered.
@@ -119,7 +122,7 @@ class EventWindow:
             return self._head()
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
-        """Return up to `limit` events after `revision`, in ascending order; empty at or beyond the head.
+        """Return up to `limit` events after `revision`, in ascending order; at or beyond the head, return no events.
 
         Raises `Expired` if neither the window nor the log has some of these events.
         """
@@ -129,7 +132,7 @@ class EventWindow:
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
         """Return up to `limit` events after `revision` from the window.
 
-        Return None if some of these events are older than the window.
+        Return None if the window no longer contains some of these events.
         """
         self._close_our_gap()
         with self._changed:
@@ -139,9 +142,11 @@ class EventWindow:
             return self._events[at : at + limit]
 
     def _place(self, revision: Revision) -> int:
-        """Return the number of events in the window up to `revision`, which must not precede the window.
+        """Return the number of events in the window up to `revision`.
 
-        Requires the lock.
+        The start of the window must not be after `revision`.
+
+        The caller must hold the lock.
         """
         if self._end - self._start == len(self._events):
             return revision - self._start
@@ -169,8 +174,8 @@ class EventWindow:
     def publish(self, events: Sequence[Event]) -> None:
         """Add the events in `events` (ascending) that are not in the window; any threads may call it concurrently.
 
-        Events that are in the window already are dropped. A batch with a gap, or that starts beyond the next revision,
-        is dropped, and only its last revision is recorded; the module's docstring explains why.
+        Events that are in the window already are dropped. If a batch has a gap within it, or does not follow the head,
+        the batch is dropped, and only its last revision is recorded. The module's docstring explains the reason.
         """
         if not events:
             return
@@ -206,7 +211,10 @@ class EventWindow:
                 return self.head()
 
     def _follow_on(self, after: Revision, events: Sequence[Event]) -> None:
-        """Add the new events of those that the log has after a known revision."""
+        """Add events to the window that were read from the log after the revision `after`.
+
+        Events that the window contains already are dropped.
+        """
         if not events:
             return
         if events[-1].revision - after != len(events):
@@ -229,7 +237,7 @@ class EventWindow:
     def run(self, stop: threading.Event) -> None:
         """Follow the appends of other processes until `stop` is set.
 
-        Retry every second while the log is unavailable.
+        While the log is unavailable, try again every second.
         """
         self._followed = True
         try:
@@ -273,7 +281,7 @@ class EventWindow:
             del self._events[:surplus]
 
     def _start_at(self, revision: Revision) -> None:
-        """Drop the window and start a new one at `revision`, unless the head has reached that revision already."""
+        """Replace the window by an empty window at `revision`, unless the head has reached `revision` already."""
         with self._changed:
             if revision <= self._head():
                 return

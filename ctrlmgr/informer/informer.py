@@ -1,4 +1,6 @@
-"""Informers are stores that begin with a snapshot of the log, follow its feed, and call handlers for each change.
+"""An informer is a store that begins with a snapshot of the log and applies each later event.
+
+Informers call handlers for each change.
 
 Guarantees:
 - **One cursor.** All informers of one `Informers` are at the same revision. The stores contain all events up to
@@ -42,13 +44,13 @@ from ctrlmgr.interpreter import collector_paused
 log = structlog.get_logger(__name__)
 
 _LOOK_UP = 0.5
-"""Seconds between checks of the stop event in `run`."""
+"""The time in seconds after which `run` checks the stop event again."""
 
 _RETRY = 1.0
 """Seconds between attempts to read the log while it is unavailable."""
 
 _MANY = 10_000
-"""The number of objects in a store from which on freezing them (`gc.freeze`) saves time."""
+"""The number of objects in a store from which on `gc.freeze` saves time."""
 
 
 class Change(NamedTuple):
@@ -65,7 +67,7 @@ class Change(NamedTuple):
     is_listed: bool = False
     """Whether the object existed before the informer or handler started, so that no event caused the change."""
     is_request: bool = False
-    """Whether a request wrote the object, not a reconcile; False if this is unknown."""
+    """Whether a request wrote the object, and not a reconcile; False if the author is unknown."""
 
     @property
     def object(self) -> Object:
@@ -86,7 +88,7 @@ class Informer:
         is_telling: Callable[[], bool] = lambda: False,
         quarantine: Quarantine | None = None,
     ) -> None:
-        """Start with an empty store that has not synced; `is_telling` returns whether handlers are being called.
+        """Start with an empty store that has not synced; `is_telling` returns whether handlers are being called now.
 
         Handlers that raise are removed and recorded in the `quarantine`; without a quarantine, their errors are raised.
         """
@@ -98,12 +100,13 @@ class Informer:
         self._quarantine = quarantine
         self._names: dict[Handler | SyncHandler, str] = {}  # The names of the handlers that may be removed.
         self._synced = False
-        # Set after the store contains the change, because a list that was read before may lack the change.
+        # This field is set only after the store contains the change. If it were set earlier, a reader could list the
+        # old state and regard the list as new.
         self._changed_at: Revision = 0
 
     @property
     def lister(self) -> Lister:
-        """The store's lister, which only reads."""
+        """The read side of the store."""
         return self._store
 
     @property
@@ -112,21 +115,26 @@ class Informer:
         return self._synced
 
     def add_index(self, name: str, fn: IndexFunction) -> None:
-        """Add an index: `lister.by_index(name, value)` returns the objects for which the pure `fn` yields `value`."""
+        """Add an index: `lister.by_index(name, value)` returns the objects for which `fn` yields `value`.
+
+        `fn` must be pure.
+        """
         self._store.add_index(name, fn)
 
     def add_label_index(self) -> None:
-        """Add an index of labels for `lister.list`; useful for label selectors that are used often."""
+        """Add an index by labels, with which `lister.list` finds objects without reading all objects."""
         self._store.add_label_index()
 
     def add_handler(self, fn: Handler, *, name: str = "", vital: bool = False) -> None:
-        """Call `fn` with every change; when the informer syncs, existing objects are passed as ADDED.
+        """Call `fn` with every change.
+
+        When the informer syncs, `fn` receives existing objects as changes of type ADDED.
 
         `name` is the handler's name in log lines and health checks. A `vital` handler is never removed, because other
         code depends on the state that the handler keeps.
 
-        After the sync, only another handler may add a handler, on the stepping thread; the new handler receives the
-        existing objects at once. At other times this raises RuntimeError, because the new handler would miss changes.
+        After the sync, only a running handler may add a handler. The new handler receives the existing objects at once.
+        At other times after the sync, the method raises RuntimeError, because the new handler would miss changes.
         """
         if self._synced:
             if not self._is_telling():
@@ -139,16 +147,19 @@ class Informer:
         self._handlers.append(fn)
 
     def add_sync_handler(self, fn: SyncHandler, *, name: str = "") -> None:
-        """Call `fn` after each re-sync, because changes of objects that were created and deleted before are missed.
+        """Call `fn` after each re-sync.
 
-        Kubernetes' informers pass every object after a relist; a controller that depends on that behaviour uses this
-        method.
+        A sync handler is necessary because handlers receive no changes of objects that were created and deleted between
+        two snapshots.
+
+        In Kubernetes, informers pass every object to their handlers after a relist. A controller that depends on this
+        behaviour uses a sync handler.
         """
         self._names[fn] = name or getattr(fn, "__qualname__", repr(fn))
         self._sync_handlers.append(fn)
 
     def _apply(self, event: Event) -> Change | None:
-        """Apply an event to the store; return None if nothing changed or there is no handler."""
+        """Apply an event to the store; return the change for the handlers, or None if handlers need not be called."""
         new = None if event.type is EventType.DELETED else event.object
         return self._put(event.key, new, event.revision, is_request=not event.reconcile)
 
@@ -160,7 +171,7 @@ class Informer:
     def _replace(self, snapshot: Snapshot) -> Iterator[Change]:
         """Replace the store's content with a snapshot.
 
-        The returned iterator computes the differences when it is read.
+        Return an iterator over the changes, which computes the differences while the caller iterates.
         """
         before, after = self._store.replace(snapshot.objects)
         self._changed_at = snapshot.revision
@@ -189,7 +200,7 @@ class Informer:
             for change in changes:
                 self._tell(change)
                 if change.new is not None:
-                    # This frees the memory of what handlers have decoded; see `Store.replace`.
+                    # The following call frees metadata and views that handlers have decoded; see `Store.replace`.
                     change.new.forget_decoded()
         if self._synced:
             for handler in self._sync_handlers:
@@ -223,7 +234,7 @@ def _differences(
 
 
 class Informers:
-    """The informers of one process, which read one feed and follow it as a Runnable.
+    """The informers of one process; as a Runnable, they read the events of one feed.
 
     Only one thread at a time may call `sync` and `step`.
     """
@@ -233,8 +244,8 @@ class Informers:
     def __init__(self, log: EventLog, feed: Feed, *, clock: Clock, quarantine: Quarantine | None = None) -> None:
         """Read snapshots from `log` and events from `feed`, which must be a feed of that log.
 
-        Handlers that raise are removed and recorded in the `quarantine`; without a quarantine, their errors end this
-        runnable.
+        Handlers that raise are removed and recorded in the `quarantine`; without a quarantine, an error of a handler
+        ends this runnable.
         """
         self._quarantine = quarantine
         self._log = log
@@ -258,8 +269,8 @@ class Informers:
     def epoch(self) -> int:
         """A counter that is odd while a sync replaces the stores and calls handlers; any thread may read it.
 
-        If two reads of the counter return the same even value, no sync happened in between. In this case, data from
-        several stores and from the state of handlers follows the log event by event.
+        If two reads of the counter return the same even value, no sync happened in between. In this case, between the
+        two reads, the stores and the state of handlers changed only by single events of the log.
         """
         return self._epoch
 
@@ -290,8 +301,8 @@ class Informers:
     def changed_at(self, resources: Iterable[Resource]) -> Revision | None:
         """Return the revision of the last change or sync of any of these resources.
 
-        None if an informer of one has not synced. Any thread may call this before it lists objects; a later call then
-        shows whether it must list them again.
+        Return None if the informer of one resource has not synced. Any thread may call this method before it lists
+        objects. If a later call returns the same revision, the listed objects are up to date.
         """
         informers, newest = self._informers, 0
         for resource in resources:
@@ -302,9 +313,9 @@ class Informers:
         return newest
 
     def reach(self, revision: Revision, patience: float) -> bool:
-        """Wait until the stores reach `revision`; return False if they do not within `patience` seconds.
+        """Wait until the stores reach `revision`; return False if the stores do not reach it within `patience` seconds.
 
-        Any thread may wait here, except the stepping thread.
+        Any thread may call this method, except the thread that calls `step`.
         """
         deadline = self._clock.monotonic() + patience
         with self._reached:
@@ -320,7 +331,10 @@ class Informers:
         return True
 
     def problem(self) -> str | None:
-        """Return the handlers that were removed because they raised; None if there are none."""
+        """Return a description of the handlers that were removed because they raised errors.
+
+        Return None if no handler was removed.
+        """
         return None if self._quarantine is None else self._quarantine.problem()
 
     def has_synced(self) -> bool:
@@ -351,7 +365,10 @@ class Informers:
         return at
 
     def _snapshots(self) -> tuple[Revision, Mapping[Resource, Snapshot]]:
-        """Read snapshots of all resources at one revision; if the log compacts that revision meanwhile, start again."""
+        """Read snapshots of all resources at one revision.
+
+        If the log compacts that revision during the reads, start again at a newer revision.
+        """
         while True:
             at = self._log.head().revision
             try:
@@ -360,7 +377,9 @@ class Informers:
                 continue
 
     def step(self, limit: int = 500) -> int:
-        """Apply up to `limit` available events, and return the number of applied events; this never waits.
+        """Apply up to `limit` available events, and return the number of applied events.
+
+        The method never waits for events.
 
         Raises `Expired` if the feed no longer has some of these events; the caller must then call `sync`.
         """
@@ -401,10 +420,10 @@ class Informers:
             informer._tell_synced(informer._replace(self._log.snapshot(informer.resource, at=self._revision)))
 
     def run(self, stop: threading.Event) -> None:
-        """Sync unless that was done before, then follow the feed until `stop` is set.
+        """Call `sync` unless the informers have synced, then apply the events of the feed until `stop` is set.
 
-        Sync again if the feed no longer has the next event; retry every second while the log is unavailable. Raises
-        errors of handlers that cannot be removed, and other errors of the log.
+        If the feed no longer has the next event, sync again. While the log is unavailable, try again every second.
+        Raises errors of handlers that cannot be removed, and other errors of the log.
         """
         must_sync = not self._synced
         while not stop.is_set():

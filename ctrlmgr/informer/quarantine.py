@@ -1,8 +1,8 @@
 """The quarantine removes handlers that raise, so that the process continues without them.
 
-Guarantees: a removal is logged with its traceback, counted, and reported until the process ends, because a handler that
-has missed a change is never called again. If the log itself fails, no handler caused the error, so no handler is
-removed.
+Guarantees: each removal is logged with the traceback of the error, counted, and reported until the process ends. A
+removed handler has missed a change and is never called again. If the log itself fails, no handler caused the error, so
+no handler is removed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Quarantine:
     """The removed handlers of one process; thread-safe."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create a quarantine without removed handlers."""
         self._lock = threading.Lock()
         self._held: list[str] = []
 
     def holds(self, error: Exception) -> bool:
-        """Return whether the handler itself caused an error; only then the handler can be removed."""
+        """Return whether the handler itself caused an error; only such errors remove a handler."""
         return not isinstance(error, _LOG_ITSELF)
 
     def take(self, resource: Resource, handler: str, key: Key | None, error: Exception) -> None:
@@ -52,7 +52,7 @@ class Quarantine:
         )
 
     def problem(self) -> str | None:
-        """Return the removed handlers; None if no handler was removed."""
+        """Return a description of the removed handlers; None if no handler was removed."""
         with self._lock:
             held = ", ".join(self._held)
         return f"{held} raised an error and was removed; the log has the traceback" if held else None

@@ -2,14 +2,14 @@
 
 Guarantees:
 - **Atomic events.** One thread writes (`apply`, `replace`), and any number of threads may read. A read sees the store
-  between two events, because an object, its namespace and all its index entries change together. Two reads, or two
-  stores, may see different revisions.
+  between two events, because an object, its namespace and all its index entries change together. Two reads can return
+  the states of different revisions; the same applies to reads of two stores.
 - **Indexes are consistent.** After every change, each index equals an index that is built from the objects.
 - **Little memory.** A stored object needs little more memory than its body, because `replace` frees the metadata that
   was decoded for the indexes.
 
-The lock is held only for dictionary operations of about a microsecond; a list holds it while it selects the candidates.
-Decoding, filtering and sorting happen outside the lock. Objects are immutable and not copied.
+The lock is held only for dictionary operations of about a microsecond; `list` holds the lock while it selects the
+candidates. Decoding, filtering and sorting happen outside the lock. Objects are immutable and not copied.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 
 IndexFunction: TypeAlias = Callable[[Object], Iterable[str]]
-"""A function that returns an object's index values. The index function must be pure, because a change calls it again
-with the old object.
+"""A function that returns an object's index values. The function must be pure: when an object changes, the function is
+called again with the old object, and must return the same values.
 """
 
 # In this class, `list` is a method, so types that contain the built-in `list` have aliases.
@@ -37,9 +37,10 @@ _NO_KEYS: set[Key] = set()
 
 
 class _Index:
-    """The object keys of an index, by index value.
+    """An index: for each index value, the keys of the objects with this value.
 
-    Invariant: `postings[v]` contains the key k if and only if v is a value of k's object. No entry is empty.
+    Invariant: `postings[v]` contains the key k if and only if v is a value of k's object. No set of keys in `postings`
+    is empty.
     """
 
     __slots__ = ("postings", "values")
@@ -60,7 +61,7 @@ class _Index:
         return was - is_now, is_now - was
 
     def move(self, key: Key, gone: Iterable[Hashable], come: Iterable[Hashable]) -> None:
-        """Remove `key` from the keys of some index values, and add it to the keys of other index values."""
+        """Remove `key` from the entries of the values `gone`, and add `key` to the entries of the values `come`."""
         postings = self.postings
         for value in gone:
             keys = postings[value]
@@ -80,7 +81,7 @@ def _namespace(obj: Object) -> tuple[str]:
 
 
 class _LabelIndex(_Index):
-    """The object keys of an index, by (namespace, label, value)."""
+    """An index: for each (namespace, label, value), the keys of the objects with this label."""
 
     __slots__ = ()
 
@@ -88,7 +89,7 @@ class _LabelIndex(_Index):
         super().__init__(_labels)
 
     def difference(self, old: Object | None, new: Object | None) -> tuple[Collection[Hashable], Collection[Hashable]]:
-        """Return the difference. If the labels are equal, as in most changes, the index does not change."""
+        """Return the difference of the labels; if the labels are equal, as in most changes, the difference is empty."""
         if old is not None and new is not None and old.labels == new.labels:
             return (), ()
         return super().difference(old, new)
@@ -127,16 +128,18 @@ class Lister:
         self._by_namespace = _Index(_namespace)
         self._by_label: _LabelIndex | None = None
         self._indexes: dict[str, _Index] = {}
-        # The indexes of which the values for a key can change: all except the index by namespace.
+        # All indexes except the index by namespace; only in these indexes can the values of a key change.
         self._value_indexes: tuple[_Index, ...] = ()
 
     def get(self, key: Key) -> Object | None:
-        """Return one object, None if it does not exist."""
+        """Return the object with this key, or None if the object does not exist."""
         # The read is atomic: it is one dictionary look-up, and `replace` replaces the dictionary.
         return self._objects.get(key)
 
     def list(self, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Objects:
-        """Return the objects of one namespace (None for all) that have all of `labels` (None or empty for any).
+        """Return the objects of a namespace that have all of `labels`.
+
+        A namespace of None means all namespaces, and no labels mean all objects.
 
         If the store has a label index, the keys of all labels are intersected, beginning with the rarest label. Without
         such an index, the objects of the namespace are filtered.
@@ -216,7 +219,10 @@ class Store(Lister):
         return old
 
     def replace(self, objects: Iterable[Object]) -> tuple[Mapping[Key, Object], Mapping[Key, Object]]:
-        """Replace all objects; return the previous and the new objects by key, the new ones in the given order."""
+        """Replace all objects.
+
+        Return the previous objects and the new objects by key, the new objects in the given order.
+        """
         by_namespace = _Index(_namespace)
         by_label = _LabelIndex() if self._by_label else None
         indexes = {name: _Index(index.values) for name, index in self._indexes.items()}
@@ -228,7 +234,7 @@ class Store(Lister):
         return before, after
 
     def _use(self, by_label: _LabelIndex | None, indexes: dict[str, _Index]) -> None:
-        """Use these indexes from now on; the caller must hold the lock."""
+        """Replace the label index and the other indexes by the given ones; the caller must hold the lock."""
         self._by_label, self._indexes = by_label, indexes
         self._value_indexes = (*_present(by_label), *indexes.values())
 
