@@ -1,6 +1,7 @@
-"""Determines the urgency of a change, which is the priority with which its keys are queued.
+"""Determines the urgency of a change: the priority with which the keys of the change are queued.
 
-The rule is controller-runtime's (`handler.TypedFuncs`), with one additional level for changes that a user waits for.
+The rule is that of controller-runtime (`handler.TypedFuncs`), with the additional priority URGENT for changes for whose
+effect a user waits.
 """
 
 from __future__ import annotations

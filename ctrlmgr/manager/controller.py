@@ -1,20 +1,22 @@
 """A controller has watches, which put keys on a queue, and workers, which reconcile the keys.
 
 Guarantees:
-- After every change that a watch maps to a key, the key is reconciled, and the reconcile begins after the change is in
-  the cache. The reconcile's `Cause` contains the revisions of all coalesced changes.
+- After every change that a watch maps to a key, the controller reconciles the key. The reconcile begins when the change
+  is in the cache. The reconcile's `Cause` contains the revisions of all coalesced changes.
 - Two workers never reconcile the same key at the same time.
-- A failed reconcile does not affect other keys. A failed reconcile is counted, logged once, and retried with the same
-  triggers. The retries are rate limited per key and over all keys. A reconcile that fails with `TerminalError` is not
-  retried. The log records failing keys (`manager.failure_records`).
-- If a reconcile asks for a requeue and has written nothing, the later reconcile receives its triggers.
+- A failed reconcile does not affect other keys. The controller counts each failed reconcile, logs it once, and retries
+  it with the same triggers. Retries are rate limited for each key and for all keys together. A reconcile that fails
+  with `TerminalError` is not retried. The log records failing keys (`manager.failure_records`).
+- If a reconcile asks for a requeue and has written nothing, the requeued reconcile receives the triggers of this
+  reconcile.
 - `process_next` and `run` raise errors after which the process must not continue (`_FATAL`).
 - `run` returns only after all reconciles have ended.
 - Between `stand_by` and `resume`, changes are dropped. After `resume`, all existing objects are queued as after a sync.
 
-- A controller with `seen`, the revision of its caches, reads its own writes: the controller reconciles a key again only
-  when the caches show the last write for the key. (Kubernetes has expectations and its `ConsistencyStore` for this.)
-  Without `seen`, a cache may lag behind; a write then fails with `Conflict`, and is retried.
+- A controller with `seen`, which returns the revision of its caches, reads its own writes. Such a controller reconciles
+  a key again only when the caches contain the last write for the key. (Kubernetes uses expectations and its
+  `ConsistencyStore` for the same purpose.) Without `seen`, a reconcile can read a cache that lacks the last write. A
+  write then fails with `Conflict`, and the reconcile is retried.
 """
 
 from __future__ import annotations
@@ -56,11 +58,11 @@ from ctrlmgr.workqueue import LOW, URGENT, Delivery, RateLimiter, WorkQueue
 log = structlog.get_logger(__name__)
 
 _FATAL = (Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated)
-"""Errors after which a retry is wrong, because the process has lost its term or the log, or cannot trust the log."""
+"""Errors that must end the process or its term, because the leadership or the log is lost, or the log is corrupt."""
 
 _DONE = Result()
 _RACES = 4
-"""The number of attempts from which on a lost race is logged."""
+"""The number of attempts from which on the controller logs a lost race."""
 _namespace_of = attrgetter("namespace")
 
 _BEHIND = 0.005
@@ -69,14 +71,15 @@ _BEHIND = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Maps changes of an informer to keys, which are queued after `delay` seconds and coalesced meanwhile.
+    """Maps changes of an informer's objects to keys, which are queued after `delay` seconds.
 
     If `after_sync` is set, a re-sync queues the keys of all objects, whether the objects changed or not. A controller
-    that repairs its own objects needs `after_sync` for at least one watch. Without `after_sync`, a controller misses
-    the deletion of an object that never was in its cache, because the re-sync finds no difference.
+    that repairs its own objects needs `after_sync` for at least one watch. Without `after_sync`, a controller misses an
+    object that was created and deleted between two syncs, because the re-sync finds no difference.
 
-    Keys are queued with the priority that `priority_of` returns. `is_urgent` marks further changes as urgent, depending
-    on the kind. For example, an endpoints controller marks the change of a pod that stops being ready.
+    Keys are queued with the priority that `priority_of` returns. If `is_urgent` returns True for a change, the keys of
+    this change are queued as urgent, too. For example, an endpoints controller marks the change of a pod that stops
+    being ready.
     """
 
     informer: Informer
@@ -115,9 +118,9 @@ class Controller:
     ) -> None:
         """Create a controller; `random` generates the ids of reconciles.
 
-        A key that has failed 1 + `max_retries` times waits for its next change. `seen` returns the revision of the
-        caches that the reconciler reads. `limiter` determines the delay of a retry; the default is that of Kubernetes.
-        `kind` is the kind of the keys, for log lines.
+        A key that has failed 1 + `max_retries` times is not retried before its next change. `seen` returns the revision
+        of the caches that the reconciler reads. `limiter` determines the delay of a retry; the default is that of
+        Kubernetes. `kind` is the kind of the keys, for log lines.
         """
         self.name = name
         self._labels = {"controller": name, **({"kind": kind} if kind else {})}
@@ -130,24 +133,26 @@ class Controller:
         self._workers = workers
         self._max_retries = max_retries
         self._seen = seen
-        # The revision that the caches must have before a key is reconciled again. None means the log's head at the next
-        # check. Only one worker uses a key at a time, and changing one entry of a dictionary is atomic.
+        # The revision that the caches must have before a key is reconciled again. If the value is None, the next check
+        # replaces it by the log's head. No lock is necessary, because only one worker uses a key at a time, and the
+        # change of one entry of a dictionary is atomic.
         self._required_revisions: dict[Key, Revision | None] = {}
-        # The triggers of a key from deliveries that waited for the cache; the next delivery receives these triggers.
-        # The queue would keep them until the delay has passed, and an earlier delivery would not have them.
+        # The triggers of deliveries that waited for the cache, by key; the next delivery of the key receives these
+        # triggers. They are not passed to the queue's delayed addition, because an earlier delivery of the key would
+        # then lack them.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
         self._spans = ReconcileSpans(name, log)
         self._failures = Failures(name, kind, log, clock.now)
         self._counts = reconciles(name, workers=workers)
         self._watches: list[Watch] = []
-        # Set and read on the informers' thread, except for the first time.
+        # After the constructor, this field is set and read only on the informers' thread.
         self._stands_by = False
         for watch in watches:
             self.watch(watch)
 
     @property
     def reconciler(self) -> Reconciler[Any]:
-        """The reconciler, which decides about keys."""
+        """The reconciler to which the controller passes keys."""
         return self._reconciler
 
     def watch(self, watch: Watch) -> None:
@@ -182,8 +187,8 @@ class Controller:
     def resume(self) -> None:
         """Queue all existing objects; called on the informers' thread, while the controller does not run.
 
-        Functions of `Watch.to_keys` may keep state without a lock, because they are called only on the informers'
-        thread.
+        A function `Watch.to_keys` may keep state without a lock, because the controller calls such functions only on
+        the informers' thread.
         """
         self.queue.reopen()
         self._stands_by = False
@@ -212,7 +217,8 @@ class Controller:
         workers = [threads.start(f"{self.name}-{number}", work) for number in range(self._workers)]
         stop.wait()
         self.queue.shut_down(drain=True)
-        # A worker returns its key before it reports a failure, so a drained queue is not the end.
+        # A worker marks its key as done before it reports a fatal error, so an error can be reported after the queue is
+        # drained.
         for worker in workers:
             worker.join()
         self.stop()
@@ -220,7 +226,7 @@ class Controller:
             raise failures[0]
 
     def stop(self) -> None:
-        """Tell the reconciler to end the components that it keeps running (`Stops`).
+        """Tell a reconciler that implements `Stops` to end the components that it keeps running.
 
         The manager calls this method when all workers have ended.
         """
@@ -292,7 +298,7 @@ class Controller:
         duration = self._clock.monotonic() - began
         self._counts.ended(result, duration)
         if client.wrote:
-            # A reconcile without appends gets no row in the log.
+            # The log stores no row for a reconcile without appends.
             if changed_by := client.changed_by:
                 message = message or f"changed during admission by {', '.join(changed_by)}"
             self._log.finish(cause.id, Outcome(round(duration * 1_000_000), result, message))
@@ -301,7 +307,7 @@ class Controller:
                 self._required_revisions[delivery.item] = None if result == "error" else self._newest()
 
     def _with_unanswered(self, delivery: Delivery[Key]) -> Delivery[Key]:
-        """Return a delivery with the triggers of earlier deliveries, which waited because the cache was outdated."""
+        """Return a delivery with the triggers of earlier deliveries that waited because the cache was outdated."""
         earlier = self._unanswered.pop(delivery.item, None)
         if not earlier:
             return delivery
@@ -336,7 +342,7 @@ class Controller:
     def _reconcile(self, delivery: Delivery[Key], client: ReconcileClient) -> tuple[str, str]:
         """Reconcile a key, and requeue it if necessary; return the result and message of an `Outcome`.
 
-        All errors of reconcilers are handled here.
+        The method handles all errors of the reconciler, except those in `_FATAL`.
         """
         try:
             result = self._reconciler.reconcile(delivery.item, client) or _DONE
@@ -371,10 +377,11 @@ class Controller:
         """Log an error, and queue the key again unless the key has failed too often.
 
         Expected errors (`retryable`, `lost_race`) and refusals by the API are logged in one line. Other errors are
-        logged with a traceback when the key first fails at this place in the code, and in one line after that.
+        logged with a traceback when the key first fails at this place in the code, and in one line at later failures at
+        the same place.
 
-        A key that is no longer retried is not lost: its next change queues it again (as in Kubernetes' endpoints
-        controller, whose maxRetries is 15).
+        A key that is no longer retried is queued again by its next change (as in Kubernetes' endpoints controller,
+        whose maxRetries is 15).
         """
         if not isinstance(error, CtrlmgrError):
             self._counts.panicked()

@@ -1,7 +1,7 @@
 """The debug pages of a controller, which show administrators the state in its memory.
 
-A reconciler that is `Debuggable` offers the pages that its controller's descriptor names in `debug_pages`. Any thread
-may call the reconciler for a page, while its controller runs, is not the leader, or has not started.
+A reconciler that is `Debuggable` returns the pages that its controller's descriptor names in `debug_pages`. Any thread
+may request a page at any time, even if the controller has not started or the process is not the leader.
 
 Source: controller-manager `pkg/interface.go` (`Debuggable`).
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 
 class DebugPage(NamedTuple):
-    """The content of a page, and its media type."""
+    """The content of a debug page, and the media type of the content."""
 
     media_type: str
     body: str
@@ -28,4 +28,4 @@ class Debuggable(Protocol):
     """A reconciler with debug pages."""
 
     def debug_page(self, name: str, query: Query) -> DebugPage:
-        """Return the page with this name, one of the descriptor's `debug_pages`."""
+        """Return the page `name`, which must be one of the descriptor's `debug_pages`."""

@@ -1,10 +1,10 @@
 """Records failing keys of a controller in the log: one record per key, from its first failure to its next success.
 
 Guarantees:
-- Only failures that need attention are recorded; a lost race or a temporarily unavailable database is not
+- Only failures that need attention are recorded. A lost race or a temporarily unavailable database is not recorded
   (`is_expected`).
 - A failed reconcile writes at most one row, together with other writes, and does not wait for the write.
-- A controller that starts takes over the records of the previous process, and reconciles their keys again.
+- A controller that starts reads the records of the previous process, and reconciles the keys of these records again.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Place: TypeAlias = tuple[type[Exception], tuple[tuple[str, int], ...]]
 
 _LONGEST_ERROR: Final = 2_000
 _LONGEST_TRACEBACK: Final = 8_000
-"""The maximum number of characters that a record keeps of an error's beginning and of a traceback's end."""
+"""The maximum number of characters of an error's beginning, and of a traceback's end, that a record contains."""
 
 
 def is_expected(error: Exception) -> bool:
-    """Return whether an error is expected, because another writer was first or the database is unavailable."""
+    """Return whether an error is expected: another writer was first, or the database is unavailable."""
     if isinstance(error, OutcomeUnknown):
         return True  # The next reconcile finds out whether the write took effect.
     return isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race)
@@ -44,7 +44,7 @@ class Failures:
     def __init__(self, controller: str, kind: str, log: EventLog, now: Callable[[], int]) -> None:
         """Create a recorder that writes to `log`.
 
-        `now` returns microseconds since 1970, and `kind` is the kind of the keys, if known.
+        `now` returns microseconds since 1970, and `kind` is the kind of the keys, or empty if the kind is unknown.
         """
         self._controller = controller
         self._kind = kind
@@ -57,7 +57,7 @@ class Failures:
         ] = {}  # For each failing key: where it failed, and how often it has failed there since then.
 
     def take_over(self) -> Iterator[Key]:
-        """Yield the keys that were failing when the controller last ran, in any process."""
+        """Yield the keys that were failing when the controller last ran, in this or another process."""
         for each in self._log.failures():
             if each.controller == self._controller and each.ended_at is None:
                 self._failing[key := Key.parse(each.key)] = each
@@ -66,7 +66,8 @@ class Failures:
     def failed(self, key: Key, error: Exception, delay: float | None) -> None:
         """Record a failed reconcile.
 
-        `delay` is the number of seconds until the retry, None if the key waits for its next change.
+        `delay` is the number of seconds until the retry. If the key is not retried before its next change, `delay` is
+        None.
         """
         if is_expected(error):
             return
@@ -88,7 +89,7 @@ class Failures:
         self._record(failure)
 
     def repeats(self, key: Key, error: Exception) -> int:
-        """Return how often a key has failed at the same place since its last success in this process."""
+        """Return how often a key has failed with the same traceback since its last success in this process."""
         place = _place(error)
         before, count = self._repeats.get(key, (place, -1))
         count = count + 1 if before == place else 0
@@ -109,7 +110,7 @@ class Failures:
 
 
 def _place(error: Exception) -> Place:
-    """Return the type of an error and the lines of code in its traceback.
+    """Return the type of an error and the code lines in its traceback, by which repeated errors are recognized.
 
     The message of the error is not included, because it may differ each time.
     """

@@ -1,12 +1,12 @@
 """Periodic work such as resync, compaction and repair.
 
 Guarantees:
-- A periodic job only puts a key on a workqueue; it never reconciles. Therefore late jobs do no harm, the queue merges
-  duplicates, and a slow reconcile does not delay other jobs.
+- A periodic job only puts a key on a workqueue; it never reconciles. Therefore a late job is harmless, because the
+  queue merges duplicates. A slow reconcile does not delay other jobs.
 - Every key is queued at its interval, and also once at the start unless `at_start` is False.
 
-APScheduler uses its own wall clock and starts its own thread, the only one that `ctrlmgr.threads.start` does not start.
-Tests therefore call the jobs, instead of advancing a clock.
+APScheduler uses its own wall clock, so tests call the jobs instead of advancing a clock. APScheduler also starts its
+own thread; `ctrlmgr.threads.start` starts all other threads.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Periodic:
     def add(self, name: str, every_seconds: float, queue: WorkQueue[K], key: K, *, at_start: bool = True) -> None:
         """Queue `key` on `queue` every `every_seconds` seconds, and at the start.
 
-        Raises ValueError if another job has the name.
+        Raises ValueError if another job has the same name.
         """
         if name in self.jobs:
             raise ValueError(f"a job {name!r} exists already")
@@ -53,7 +53,9 @@ class Periodic:
             self._first.append(job)
 
     def run(self, stop: threading.Event) -> None:
-        """Queue all keys once (except those added with `at_start=False`), then at their intervals, until `stop` is set.
+        """Queue keys at their intervals until `stop` is set.
+
+        At the start, every key is queued once, except keys that were added with `at_start=False`.
 
         `run` may be called again after it has returned.
         """
@@ -77,7 +79,8 @@ class Periodic:
             jobstores={"default": MemoryJobStore()},
             # Jobs take microseconds, so they run on the scheduler's own thread instead of a pool of ten.
             executors={"default": DebugExecutor()},
-            # If a job is late, because the machine was suspended, it runs once, however late it is.
+            # If a job is late, for example because the machine was suspended, the job runs once, regardless of the
+            # delay.
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         for name, job in self.jobs.items():

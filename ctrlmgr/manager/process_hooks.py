@@ -4,7 +4,8 @@ Guarantees:
 - Every registered post-start hook has a health check `poststarthook/NAME`. The check fails with "not finished" until
   the hook has finished for the first time.
 - A post-start hook that raises an error is called again after a backoff, so a hook must be idempotent. Several
-  processes may call their hooks at the same time. A hook gets an event that is set when the process stops.
+  processes may call their hooks at the same time. The process passes an event to each hook, and sets this event when
+  the process stops.
 - A pre-shutdown hook is called once when the process stops, while the server still serves. An error of a pre-shutdown
   hook is logged, and the process still stops.
 - Hooks cannot be registered after the process has taken the runnables of the registry.
@@ -31,7 +32,7 @@ _FIRST_BACKOFF: Final = 1.0
 _LONGEST_BACKOFF: Final = 60.0
 
 Problem = Callable[[], "str | None"]
-"""Returns the reason why a health check fails; None if it passes."""
+"""Returns the reason why a health check fails, or None if the check passes."""
 
 
 class _PostStartHook(NamedTuple):
@@ -90,12 +91,15 @@ class Hooks:
         return [(f"{PREFIX}{name}", _problem(hook.is_finished)) for name, hook in self._post_start.items()]
 
     def problem(self) -> str | None:
-        """Return the first post-start hook that has not finished, with the reason; None if all have finished."""
+        """Return the name of the first post-start hook that has not finished, with the reason.
+
+        None if all hooks have finished.
+        """
         found = ((name, problem()) for name, problem in self.checks)
         return next((f"{name}: {reason}" for name, reason in found if reason), None)
 
     def runnables(self) -> Iterator[Runnable]:
-        """Yield the runnables of all hooks, in the order of registration; no hook can be registered after that."""
+        """Yield the runnables of all hooks, in the order of registration; no hook can be registered after this call."""
         self._is_taken = True
         for hook in self._post_start.values():
             yield from hook.runnables
@@ -163,7 +167,7 @@ class _PreShutdown:
 
 
 def _once(is_finished: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that returns True for ever after `is_finished` has returned True."""
+    """Return a function that calls `is_finished` until the result is True, and then always returns True."""
     done = threading.Event()
 
     def has_finished() -> bool:

@@ -1,8 +1,8 @@
 """controller-runtime's metrics `controller_runtime_*`: the number, results and durations of reconciles.
 
-Guarantees: names, labels and buckets of the metrics are those of `pkg/internal/controller/metrics`. Every series of a
-controller exists from the start with the value 0; a counter never decreases, even after workers have ended. Counting a
-reconcile takes a few additions; the metric families are built at a scrape.
+Guarantees: names, labels and buckets of the metrics are those of `pkg/internal/controller/metrics`. When a controller
+starts, all its series exist with the value 0. A counter never decreases, even after workers have ended. Counting a
+reconcile takes only a few additions, because the metric families are built at a scrape.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Reconciles:
     """Counts the reconciles of all controllers with one name. Any thread may count reconciles."""
 
     def __init__(self) -> None:
-        """Start at 0."""
+        """Create counters with the value 0."""
         self.lock = threading.Lock()
         # The lock guards all attributes below.
         self.workers = 0
@@ -63,7 +63,7 @@ class Reconciles:
             self.seconds += seconds
 
     def panicked(self) -> None:
-        """Count an error other than `CtrlmgrError`; `ended` also counts it as an error."""
+        """Count an error other than `CtrlmgrError` as a panic; `ended` counts the same error as an error."""
         with self.lock:
             self.panics += 1
 

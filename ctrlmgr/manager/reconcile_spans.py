@@ -2,10 +2,11 @@
 
 Guarantees:
 - The parent of a reconcile's span is the append of its newest traced trigger; the span links to the appends of its
-  other traced triggers. The event log contains these trace contexts, so the append may be that of another process.
-- A reconcile that has asked for a requeue within `_CONTINUED` seconds is the parent of the requeued reconcile, unless
-  that one has traced triggers. A later reconcile is periodic work, and starts a new trace.
-- A log that cannot be read loses the parent of the span, and does not fail the reconcile.
+  other traced triggers. The event log contains these trace contexts, so the append can be one of another process.
+- If a reconcile asks for a requeue within `_CONTINUED` seconds, its span is the parent of the requeued reconcile's
+  span, unless the requeued reconcile has traced triggers. A reconcile that is requeued later is periodic work, and
+  starts a new trace.
+- If the log cannot be read, the span has no parent, and the reconcile does not fail.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from ctrlmgr.tracing import spans
 from ctrlmgr.workqueue import Delivery
 
 _CONTINUED: Final = 5.0
-"""The maximum number of seconds of a requeue that continues a trace."""
+"""The maximum delay of a requeue, in seconds, for which the requeued reconcile continues the trace."""
 _TRIGGERS: Final = 100
-"""The maximum number of triggers whose trace contexts are read; the newest triggers are read."""
+"""The maximum number of triggers whose trace contexts are read from the log; older triggers are ignored."""
 
 
 class ReconcileSpans:
@@ -32,7 +33,7 @@ class ReconcileSpans:
         """Create the spans of a controller; `log` contains the trace contexts of triggers."""
         self._name = f"reconcile {controller}"
         self._log = log
-        # The trace contexts of reconciles that asked for a requeue. Only one worker uses a key at a time.
+        # By key, the trace context of a reconcile that asked for a requeue. Only one worker uses a key at a time.
         self._requeued: dict[Key, str] = {}
 
     def of(self, delivery: Delivery[Key]) -> AbstractContextManager[object]:
@@ -47,7 +48,7 @@ class ReconcileSpans:
         return spans.span(self._name, parent=parent, links=links, key=key, attempt=delivery.attempt)
 
     def requeued(self, key: Key, seconds: float) -> None:
-        """Remember the current span as the parent of the key's next reconcile, which starts in `seconds`."""
+        """Record the current span as the parent of the key's next reconcile, which starts in `seconds` seconds."""
         if seconds <= _CONTINUED and (context := spans.sampled()):
             self._requeued[key] = context
 

@@ -2,8 +2,8 @@
 
 Guarantees:
 - Phases start in ascending order: a runnable starts when all runnables of lower phases have started and synced.
-- Phases stop in descending order: a runnable is stopped when all runnables of higher phases have ended, or their grace
-  period is over. Therefore no runnable loses the log or the caches while it uses them.
+- Phases stop in descending order: a runnable is stopped when all runnables of higher phases have ended, or when the
+  grace period of these phases is over. Therefore the log and the caches are available as long as a runnable uses them.
 - The first error of a runnable stops all runnables, and `Manager.run` raises the error.
 - The process always ends, because each phase has `grace` seconds to stop; the error names runnables that do not stop in
   time.
@@ -25,7 +25,7 @@ from ctrlmgr.clock import Clock
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN = 0.05
-"""Seconds between checks of `has_synced`, because a runnable cannot notify the manager."""
+"""Seconds between checks of `has_synced`, because a runnable does not notify the manager when it has synced."""
 
 
 GRACE: Final = 30.0
@@ -48,22 +48,23 @@ class Runnable(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the runnable's thread, which log lines contain too."""
+        """The name of the runnable's thread; log lines contain this name, too."""
 
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set.
 
-        If this method raises an error, the manager stops; if it returns early, all other runnables continue. The event
-        `stop` belongs to this runnable, which may set the event itself to wake its own threads.
+        If this method raises an error, the manager stops. If this method returns before `stop` is set, all other
+        runnables continue. The event `stop` belongs to this runnable, which may set the event itself to wake its own
+        threads.
         """
 
 
 @runtime_checkable
 class HasSynced(Protocol):
-    """A runnable that other runnables can use only some time after its start."""
+    """A runnable that other runnables can use only after it has synced."""
 
     def has_synced(self) -> bool:
-        """Return whether the next phase may start; once the result is True, it stays True."""
+        """Return whether the next phase may start; after the method has returned True, it always returns True."""
 
 
 @dataclass(eq=False, slots=True)
@@ -82,7 +83,8 @@ class Manager:
         self._grace = grace
         self._phases: dict[Phase, list[Runnable]] = {phase: [] for phase in Phase}
         self._running = False
-        # Guards the attributes below and every `_Started.ended`; notified when a runnable has ended.
+        # This condition guards the attributes below and every `_Started.ended`; it is notified when a runnable has
+        # ended.
         self._changed = threading.Condition()
         # The first error of a runnable, which `run` raises.
         self._error: BaseException | None = None

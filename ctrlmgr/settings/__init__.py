@@ -1,10 +1,10 @@
 """Declares every setting with its type and default; merges flags, environment and a TOML file into `Settings`.
 
 Guarantees:
-- For each key, a flag takes precedence over the variable `CTRLMGR_SECTION_KEY`, the variable over the file, and the
-  file over the default. `Loaded.origins` names the source of each value.
-- An invalid value, key or variable raises a `SettingsError` whose one line names the place, the problem and the valid
-  values.
+- For each key, a flag takes precedence over the environment variable `CTRLMGR_SECTION_KEY`. The variable takes
+  precedence over the file, and the file over the default. `Loaded.origins` names the source of each value.
+- An invalid value, key or variable raises a `SettingsError`. Its message is one line, which names the source of the
+  value, the problem and the valid values.
 """
 
 from ctrlmgr.settings.admission_settings import AdmissionSettings

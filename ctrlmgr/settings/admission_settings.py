@@ -1,4 +1,4 @@
-"""The settings of admission, under kube-apiserver's names."""
+"""The settings of admission, with the same names as the flags of kube-apiserver."""
 
 from __future__ import annotations
 

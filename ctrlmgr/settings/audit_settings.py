@@ -1,4 +1,4 @@
-"""The settings of the audit log, under kube-apiserver's names."""
+"""The settings of the audit log, with the same names as the flags of kube-apiserver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of authentication, under kube-apiserver's names."""
+"""The settings of authentication, with the same names as the flags of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -166,7 +166,10 @@ class AuthenticationSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenIdSettings:
-    """The settings of one trusted issuer of JSON web tokens; they apply if `authentication.config` names no file."""
+    """The settings of one trusted issuer of JSON web tokens.
+
+    Ignored if the setting `authentication.config` names a file.
+    """
 
     issuer_url: Annotated[
         str,

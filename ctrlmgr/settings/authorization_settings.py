@@ -1,4 +1,4 @@
-"""The settings of authorization, under kube-apiserver's names."""
+"""The settings of authorization, with the same names as the flags of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ctrlmgr.settings.setting_declaration import Setting
 from ctrlmgr.settings.setting_types import DURATION, LIST, NAMES, SWITCH, TEXT, Kind, one_of
 
 CONFIGURED_TYPES: Final = ("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny")
-"""The authorizers that the file in `config` can name."""
+"""The types of authorizers that an authorization configuration file can contain."""
 
 ABAC: Final = "ABAC"
-"""The authorizer that reads the file in `policy_file`."""
+"""The type of the authorizer that decides by the policies in the file of the setting `policy_file`."""
 
 MODES: Final = (*CONFIGURED_TYPES, ABAC)
-"""The authorizers that `mode` can name."""
+"""The types of authorizers that the setting `mode` can contain."""
 
 _read_list: Callable[[Any], tuple[str, ...]] = LIST.read
 

@@ -1,7 +1,7 @@
-"""Reads configuration files that settings name, in YAML or JSON in kube-apiserver's formats.
+"""Reads the configuration files whose paths are settings; the files are YAML or JSON in kube-apiserver's formats.
 
-Guarantees: a file that is unreadable, malformed or has unknown fields raises an error whose one line names the file and
-line. No part of a file is ignored silently.
+Guarantees: if a file is unreadable, malformed or has unknown fields, the error message is one line, which names the
+file and the line. Every part of a file is either used or refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
 
 
 class Document(NamedTuple):
-    """A YAML document, or a part of one, with its line numbers."""
+    """A YAML document or a part of such a document, with its line numbers."""
 
     file: Path
     node: yaml.Node | None
@@ -31,7 +31,7 @@ class Document(NamedTuple):
     value: Any
 
     def refuse(self, problem: str, *path: str | int) -> SettingsError:
-        """Return an error for the value at `path`, with the file and the line of that value."""
+        """Return an error for the value at `path`; the error's message contains the file and the line of the value."""
         return SettingsError(f"{self.file}:{_line(self.node, path)}: {problem}")
 
     def read(self, kind: str, versions: Collection[str], as_type: type[T]) -> T:

@@ -22,8 +22,8 @@ class ControllerSettings:
     """The settings of the controllers: which controllers run, and how many requests they send.
 
     In the list of controllers, `*` means all controllers, and `-name` excludes one, as in kube-controller-manager's
-    `--controllers`. `root_ca_file` is the certificate that is published in every namespace, by default this server's
-    authority.
+    `--controllers`. `root_ca_file` is the file with the certificate that is published in every namespace; by default,
+    this is the certificate of this server's authority.
     """
 
     enabled: Annotated[
@@ -91,9 +91,10 @@ class ControllerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderElectionSettings:
-    """The settings of leader election; durations are in seconds, see `leaderelection`.
+    """The settings of leader election; durations are in seconds. The package `leaderelection` explains their meaning.
 
-    If `enabled` is false, this process runs the controllers even if other processes also run them.
+    If `enabled` is false, this process runs the controllers without an election, even if other processes also run
+    controllers.
     """
 
     enabled: Annotated[

@@ -1,8 +1,8 @@
-"""Reads the URL and credentials of a cluster from a kubeconfig, as kubectl does, or from inside a pod.
+"""Reads the URL and credentials of a cluster from a kubeconfig, as kubectl does, or from the files of a pod.
 
 Guarantees:
-- `$KUBECONFIG` may name several files; the first definition of a name is used. Relative paths in a kubeconfig are
-  relative to the kubeconfig (client-go `tools/clientcmd`).
+- `$KUBECONFIG` may name several files; if several files define the same name, the first definition is used. Relative
+  paths in a kubeconfig are relative to the kubeconfig (client-go `tools/clientcmd`).
 - When the cluster refuses a token, the token's file is read again, or the credential plugin runs again (KEP-541).
 - Missing or malformed data raises a `SettingsError` that names the file and the entry.
 """
@@ -27,11 +27,12 @@ from ctrlmgr.errors import SettingsError
 
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXTENSION = "ctrlmgr"
-"""The kubeconfig extension with which `serve` marks its own cluster entries; it contains the data directory and the
-log.
+"""The name of the kubeconfig extension that `serve` adds to its own cluster entries.
+
+The extension contains the data directory and the URL of the event log.
 """
 _PLUGIN_PATIENCE = 60.0
-"""Maximum run time of a credential plugin in seconds, during which the plugin may ask the user to log in."""
+"""Maximum run time of a credential plugin in seconds; within this time, the plugin can ask the user to log in."""
 
 Fields = dict[str, Any]
 
@@ -43,15 +44,15 @@ class Access:
     server: str
     """The URL of the API server, without a trailing slash."""
     namespace: str
-    """The namespace of the kubeconfig's context; empty if the context names none."""
+    """The namespace of the kubeconfig's context; empty if the context contains no namespace."""
     context: ssl.SSLContext | None
     """The TLS context with the certificate authorities and the client certificate; None for plain HTTP."""
     server_name: str
-    """The server name that the server's certificate must have; empty for the host in the URL."""
+    """The server name that the server's certificate must contain; if empty, the host in the URL is used."""
     user: Fields = field(repr=False)
     proxy: str = ""
     authority: bytes = b""
-    """The certificate authorities that `context` trusts, in PEM; empty for the system's authorities."""
+    """The certificate authorities that `context` trusts, in PEM; if empty, those of the operating system."""
     certificate: bytes = field(default=b"", repr=False)
     """The client certificate and its key in PEM; empty if there is no client certificate."""
     is_checked: bool = True
@@ -59,13 +60,15 @@ class Access:
     extension: Fields | None = None
     """The extension that `serve` wrote, with the data directory and the log; None for an entry of another program."""
     origin: str = ""
-    """The kubeconfig files, and the context that names the user, for error messages; empty if no kubeconfig was used.
+    """The origin of the access, for error messages: the kubeconfig files, and the context that names the user.
+
+    The origin is empty if no kubeconfig was used.
     """
 
     def headers(self) -> dict[str, str]:
-        """Return the request headers with the user's credentials.
+        """Return the HTTP request headers that contain the user's credentials.
 
-        If necessary, this method reads the token file or runs the credential plugin again.
+        If the user's entry names a token file or a credential plugin, each call reads the file or runs the plugin.
         """
         return headers_of(self.user)
 
@@ -82,9 +85,9 @@ class Access:
 
 
 def load(files: Sequence[Path], context: str = "") -> Access:
-    """Return the URL and credentials of a context, by default the current one.
+    """Return the URL and credentials of a context; the default is the current context.
 
-    Raises `SettingsError` if they are missing or malformed.
+    Raises `SettingsError` if the URL or the credentials are missing or malformed.
     """
     config = _merged(files)
     shown = ":".join(str(file) for file in files)
@@ -125,7 +128,7 @@ def access_at(url: str) -> Access:
 
 
 def is_marked(files: Sequence[Path]) -> bool:
-    """Return whether `serve` wrote the cluster entry of the current context; credentials are not read."""
+    """Return whether `serve` wrote the cluster entry of the current context; the function reads no credentials."""
     try:
         return _extension(_chosen(_merged(files), "", "")[2]) is not None
     except SettingsError:
@@ -139,7 +142,7 @@ def default_files(environment: Mapping[str, str], home: Path) -> list[Path]:
 
 
 def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Access | None:
-    """Return the access with the service account of this pod; None if the process does not run in a pod."""
+    """Return the access with the service account of the pod in which the process runs; None outside a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port or not (folder / "token").exists():
         return None
@@ -149,7 +152,7 @@ def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Ac
 
 
 def headers_of(user: Fields) -> dict[str, str]:
-    """Return the request headers with a user's credentials; this reads a token file, and runs a credential plugin."""
+    """Return the HTTP request headers with a user's credentials; may read a token file or run a credential plugin."""
     if name := user.get("username"):
         basic = base64.b64encode(f"{name}:{user.get('password', '')}".encode()).decode()
         return {"authorization": f"Basic {basic}"}
@@ -170,7 +173,7 @@ def users_of(file: Path) -> Mapping[str, Fields]:
 def run_plugin(plugin: Any) -> Fields:
     """Run a credential plugin and return the `status` of the ExecCredential that it prints.
 
-    Raises `SettingsError` if it fails.
+    Raises `SettingsError` if the plugin fails.
     """
     if not isinstance(plugin, dict) or not plugin.get("command"):
         raise SettingsError("kubeconfig: user.exec has no command")
@@ -213,7 +216,7 @@ def _merged(files: Sequence[Path]) -> Fields:
 def _chosen(config: Fields, context: str, shown: str) -> tuple[str, Fields, Fields]:
     """Return the name of a context, the context itself and its cluster.
 
-    Raises `SettingsError` if one of them is missing.
+    Raises `SettingsError` if the context or its cluster is missing.
     """
     name = context or config["current-context"]
     if not name:
@@ -252,7 +255,9 @@ def _names(entries: Fields) -> str:
 
 
 def trusting(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLContext:
-    """Return a TLS context that trusts `authorities` (PEM; empty for the system's) and presents a client certificate.
+    """Return a TLS context that trusts `authorities` (PEM) and presents a client certificate.
+
+    If `authorities` is empty, the context trusts the authorities of the operating system.
 
     If `is_checked` is False, the context does not verify the server's certificate. Raises `OSError` and `ValueError` if
     a certificate is invalid.
@@ -270,9 +275,11 @@ def trusting(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLC
 
 
 def certificate_of(user: Fields) -> bytes:
-    """Return a user's client certificate and its key as PEM; empty if one of the two is missing.
+    """Return a user's client certificate and its key as PEM.
 
-    Raises `SettingsError`.
+    The result is empty if the certificate or the key is missing.
+
+    Raises `SettingsError` if a file cannot be read.
     """
     certificate, key = _data(user, "client-certificate"), _data(user, "client-key")
     if "exec" in user and not certificate:
@@ -291,9 +298,9 @@ def _show(context: ssl.SSLContext, certificate: bytes) -> None:
 
 
 def _data(entry: Fields, name: str) -> bytes:
-    """Return the data that a kubeconfig entry contains, or the content of the file that it names.
+    """Return the data that a kubeconfig entry contains, or the content of the file that the entry names.
 
-    Empty if it has neither.
+    Return an empty result if the entry contains neither data nor a file name.
     """
     if inline := entry.get(f"{name}-data"):
         try:

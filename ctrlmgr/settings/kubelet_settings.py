@@ -1,4 +1,4 @@
-"""The settings of connections to kubelets, under kube-apiserver's names."""
+"""The settings of connections to kubelets, with the same names as the flags of kube-apiserver."""
 
 from __future__ import annotations
 

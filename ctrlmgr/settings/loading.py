@@ -19,7 +19,7 @@ from ctrlmgr.settings.setting_declaration import Declaration, declarations_of, d
 from ctrlmgr.settings.setting_types import DURATION, Kind, format_duration
 
 _OF_A_SERVICE = re.compile(r"CTRLMGR_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
-"""The environment variables that Kubernetes sets in pods for a service named ctrlmgr."""
+"""The environment variables that Kubernetes sets in pods if a Service has the name ctrlmgr."""
 _STATES = "XDG_STATE_HOME"
 _NONE: Final[Mapping[str, FlagValue]] = MappingProxyType({})
 
@@ -30,27 +30,28 @@ SWITCHES = {
         "--controllers-only": "Be a candidate to run the controllers, and serve only health, metrics and settings.",
     }
 }
-"""Settings for which some values have a separate flag: by the setting's dotted key, each flag with its help."""
+"""Settings with values that have flags of their own: for each setting's dotted key, these flags with their help."""
 
 
 class Loaded(NamedTuple):
     """The settings, and the source of each setting.
 
-    The sources by dotted key (such as `log.level`): `default`, a file, a variable or a flag.
+    `origins` maps the dotted key of a setting (such as `log.level`) to its source: `default`, a file, a variable or a
+    flag.
     """
 
     settings: Settings
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
-    """Warnings for the user about former names of settings."""
+    """Warnings for the user about settings that were given by a former name."""
 
     def is_default(self, key: str) -> bool:
-        """Return whether the setting has its default: no flag, no variable of ctrlmgr and no file sets it."""
+        """Return whether a setting has its default, because no flag, no environment variable and no file sets it."""
         return self.origins[key] in ("default", f"environment {_STATES}")
 
 
 class FlagValue(NamedTuple):
-    """The value of a setting that a flag with another name has set."""
+    """The value of a setting that the user gave by a flag of another name."""
 
     value: str
     flag: str
@@ -69,7 +70,7 @@ def declarations() -> Mapping[str, Declaration]:
 
 @cache
 def _in_order(controllers: tuple[tuple[str, type[Any]], ...]) -> Mapping[str, Declaration]:
-    """Return the settings of `ctrlmgr` itself and of these settings classes.
+    """Return the settings of `Settings` and of the given settings classes, in order.
 
     The result is cached, because this function is called often.
     """
@@ -141,8 +142,9 @@ def load(
     """Merge and validate flags, environment variables and the settings file.
 
     `given` contains the values of flags by dotted key, with None for an absent flag. `translated` are the values of
-    flags with other names; such a value applies if the setting's own flag is absent. If `file` is not given, the
-    function reads the file that the variable `CTRLMGR_SETTINGS` names, if it is set. Raises `SettingsError`.
+    flags with other names; such a value applies if the setting's own flag is absent. If `file` is not given and the
+    variable `CTRLMGR_SETTINGS` is set, the function reads the file that this variable names. Raises `SettingsError` if
+    a key or a value is invalid.
     """
     if file is None and environment.get("CTRLMGR_SETTINGS"):
         file = Path(environment["CTRLMGR_SETTINGS"])
@@ -183,7 +185,7 @@ def _flatten(table: Mapping[str, Any], prefix: str, origin: str) -> Iterable[tup
 
 
 def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
-    """Replace former keys by the current keys; if both are given, the value of the current key applies."""
+    """Replace former keys by the current keys; if both keys are given, the value of the current key applies."""
     former = _former()
     renamed = {
         former[key]: each._replace(warning=f"{each.origin}: {key} is called {former[key]} now")
@@ -194,14 +196,15 @@ def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
 
 
 def _former() -> dict[str, str]:
-    """Return the current key for each former key of a setting."""
+    """Return a mapping from the former keys of settings to their current keys."""
     return {each.setting.formerly: key for key, each in declarations().items() if each.setting.formerly}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
     """Return the values of environment variables that name a setting; raises `SettingsError` for a misspelled name.
 
-    Other variables that begin with CTRLMGR_ are ignored, for example those that Kubernetes sets in pods for a service.
+    Other variables that begin with CTRLMGR_ are ignored, for example the variables that Kubernetes sets in pods for a
+    Service.
     """
     variables = {variable(key): key for key in (*_former(), *keys())}
     for name in environment.keys() - variables.keys() - {"CTRLMGR_SETTINGS"}:
@@ -220,7 +223,7 @@ def _from_desktop(environment: Mapping[str, str]) -> dict[str, _Raw]:
 
 
 def _remedy(key: str, known: Iterable[str]) -> str:
-    """Return the setting that the user probably meant by an unknown key.
+    """Return a suggestion for an unknown key: the setting that the user probably meant.
 
     The suggested setting has a similar name, or the same name in another section.
     """

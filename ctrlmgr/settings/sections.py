@@ -52,7 +52,10 @@ class Retention:
 
 
 def _read_retentions(value: Any) -> Mapping[str, Retention]:
-    """Return the table of `[compaction.resources]`; an environment variable contains it as an inline TOML table."""
+    """Return the table of `[compaction.resources]`.
+
+    An environment variable contains this table as an inline TOML table.
+    """
     table = tomllib.loads(f"table = {value}")["table"] if isinstance(value, str) else value
     if not isinstance(table, dict):
         raise TypeError(value)
@@ -67,7 +70,7 @@ def _read_retention(resource: str, rule: Any) -> Retention:
 
 
 def _default_retentions() -> Mapping[str, Retention]:
-    """Return the default rules, which remove old events of the objects that processes renew every few seconds."""
+    """Return the default rules, which remove old events of objects that programs renew every few seconds."""
     return {
         "masterleases.internal.ctrlmgr.io": Retention(keep=1),
         "leases.coordination.k8s.io": Retention(keep=1, keep_for=3600.0),
@@ -166,8 +169,8 @@ class DatabaseSettings:
 class ServiceSettings:
     """The settings of the Service network: the ranges of ClusterIPs and node ports, and the `kubernetes` service.
 
-    The range of node ports includes both ends. `kubernetes_service_node_port` 0 means no node port. `apiserver_count`
-    is the number of servers, for the reconciler "master-count".
+    Both ends belong to the range of node ports. If `kubernetes_service_node_port` is 0, the `kubernetes` service has no
+    node port. `apiserver_count` is the number of servers, for the reconciler "master-count".
     """
 
     cluster_ip_range: Annotated[
@@ -217,7 +220,8 @@ class ServiceSettings:
 class EventSettings:
     """The settings of Events (core/v1).
 
-    `ttl` is how many seconds an Event is kept after its last change; 0: forever.
+    `ttl` is the number of seconds for which an Event is kept after its last change; if `ttl` is 0, Events are kept
+    forever.
     """
 
     ttl: Annotated[
@@ -233,7 +237,10 @@ class EventSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchCacheSettings:
-    """The settings of the event window; `capacity` is the number of newest events that it keeps for all readers."""
+    """The settings of the event window.
+
+    `capacity` is the number of newest events that the window keeps for all readers.
+    """
 
     capacity: Annotated[
         int,
@@ -247,7 +254,7 @@ class WatchCacheSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionSettings:
-    """The settings of compaction: when old events are removed, and of which resources.
+    """The settings of compaction: when old events are removed, and the resources whose old events are removed.
 
     All events of a resource that has no rule are kept.
     """
@@ -352,7 +359,7 @@ class LogSettings:
 
     @property
     def module_levels(self) -> tuple[tuple[str, str], ...]:
-        """Return the pattern and the level of each entry of `modules`."""
+        """Return the pairs of a pattern and a log level in the setting `modules`."""
         pairs = (each.rpartition("=") for each in self.modules)
         return tuple((pattern, level_of(int(verbosity))) for pattern, _, verbosity in pairs)
 
@@ -360,7 +367,8 @@ class LogSettings:
 def level_of(verbosity: int) -> str:
     """Return the log level for a klog verbosity.
 
-    The level is "debug" for a klog verbosity of at least 4, at which kube-apiserver logs details of requests.
+    A klog verbosity of at least 4 becomes the level "debug", because kube-apiserver logs details of requests from this
+    verbosity on.
     """
     return "debug" if verbosity >= 4 else "info"
 
@@ -398,10 +406,10 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
 
     declared: Mapping[type[Any], Any] = field(default_factory=dict, compare=False)
-    """The settings classes that `declaration.declare` has added, with their values; use `of` to read them."""
+    """The values of the settings classes that `declaration.declare` has added; `of` reads these values."""
 
     def of(self, options: type[T]) -> T:
-        """Return the settings in a declared class, or its defaults if no value was set."""
+        """Return the values of a declared settings class, or the defaults of the class if no value was set."""
         found = self.declared.get(options)
         return options() if found is None else found
 
@@ -433,9 +441,9 @@ class Settings:
 
     @property
     def anchor_path(self) -> Path | None:
-        """The path of the anchor, which is beside a SQLite database, or in `data_dir` for PostgreSQL.
+        """The path of the anchor: a file beside the SQLite database, or a file in `data_dir` for PostgreSQL.
 
-        None for a log in memory.
+        The path is None if the log is in memory.
         """
         if self.database.anchor:
             return Path(self.database.anchor).expanduser()

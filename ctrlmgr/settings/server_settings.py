@@ -11,11 +11,13 @@ from ctrlmgr.settings.setting_types import ADDRESS, DURATION, LISTEN, NAMES, SWI
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """The settings of a serving process: its address, role and limits; an empty `advertise_address` is detected.
+    """The settings of a serving process: its address, role and limits.
+
+    If `advertise_address` is empty, the server detects its address.
 
     `role` says whether this process serves the API, may run the controllers, or both. `shutdown_delay` is in seconds.
-    `max_reads` and `max_writes` are numbers of concurrent requests of all clients; `http2_max_streams_per_connection`
-    is the number of concurrent requests of one connection.
+    `max_reads` and `max_writes` limit the concurrent requests of all clients together.
+    `http2_max_streams_per_connection` limits the concurrent requests of one connection.
     """
 
     role: Annotated[

@@ -1,11 +1,11 @@
-"""Declares settings: the kind, default and description of each, beside the field with the value.
+"""Declares settings: the declaration of a field contains the kind, the default and the description of the setting.
 
 A field of a settings class is `Annotated[TYPE, KIND, Setting("what it does", flag="--name", metavar="WHAT")]`. The
 command line, the settings file, the environment, `settings.toml` and docs/settings.md all use this declaration.
 
-Packages of higher layers can add settings in the following way. A controller's options are a frozen dataclass in its
-own package, which its descriptor names. `declare` adds the fields of this dataclass as keys of a section, as if
-`Settings` had the fields itself.
+Packages of higher layers can add settings in the following way. The options of a controller are a frozen dataclass in
+the controller's package, and the controller's descriptor names this dataclass. `declare` adds the fields of this
+dataclass as keys of a section, as if `Settings` had the fields itself.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Setting:
     """The description of one setting, and its command-line flag, if there is one."""
 
     text: str
-    """The description in whole sentences, of which the first is the help of the flag."""
+    """The description in whole sentences; the first sentence is the help text of the flag."""
     flag: str = ""
-    """The command-line flag with its dashes; empty if only files and variables can set the setting."""
+    """The command-line flag with its dashes; empty if the setting has no flag."""
     metavar: str = ""
     formerly: str = ""
     """The setting's former key, which still works with a warning; empty if the key has never changed."""
@@ -79,7 +79,7 @@ _DECLARED: dict[type[Any], str] = {}
 
 
 def declare(options: type[Any], section: str) -> None:
-    """Add the fields of a frozen dataclass as keys of `section`; do nothing if the class was already declared.
+    """Add the fields of a frozen dataclass as keys of `section`; if the class was declared before, do nothing.
 
     Raises ValueError if another class has already declared one of the keys.
     """

@@ -11,7 +11,10 @@ from ctrlmgr.settings.setting_types import NAMES, TEXT, TEXTS, one_of
 
 @dataclass(frozen=True, kw_only=True)
 class TlsSettings:
-    """The settings of the certificates of `serve`. All files are PEM; the server reloads them when they change."""
+    """The settings of the certificates of `serve`.
+
+    All files contain PEM; the server reloads a file when the file changes.
+    """
 
     cert_file: Annotated[
         str,

@@ -1,1 +1,1 @@
-"""Defines the meanings of those flags of Kubernetes' programs that are not settings of ctrlmgr."""
+"""Defines the effect of flags of kube-apiserver and kube-controller-manager that are not settings of ctrlmgr."""

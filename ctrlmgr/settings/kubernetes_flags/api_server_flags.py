@@ -1,7 +1,7 @@
 """The names of the flags of kube-apiserver, by the sections of its help.
 
-Source: `kube-apiserver --help` of Kubernetes 1.36.2, whose sections are those of `Flags` in
-`cmd/kube-apiserver/app/options`.
+Source: `kube-apiserver --help` of Kubernetes 1.36.2, whose sections `cmd/kube-apiserver/app/options` defines in
+`Flags`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Reads a KubeControllerManagerConfiguration, whose fields correspond to flags of kube-controller-manager.
 
-Guarantees: each field of the file has the effect of its flag, or the file is refused with the line of the field.
+Guarantees: each field of the file either has the same effect as the corresponding flag, or the file is refused. In the
+second case, the error names the line of the field.
 
 Source: `k8s.io/kube-controller-manager/config/v1alpha1` and `cmd/kube-controller-manager/app/options`.
 """
@@ -127,7 +128,7 @@ FIELDS: Final[Mapping[str, str]] = {
         "--concurrent-validating-admission-policy-status-syncs"
     ),
 }
-"""The flag of each field, by the field's dotted path. Fields without a flag are refused."""
+"""The flag of each field, by the field's dotted path. A field that is not listed here is refused."""
 
 
 def read_configuration(file: Path) -> dict[str, str]:
@@ -151,7 +152,7 @@ def _flags(document: Document, fields: Mapping[str, Any], path: tuple[str, ...])
 
 
 def _text(value: Any) -> str:
-    """Return a value as a flag has it."""
+    """Return a field's value in the form in which the corresponding flag would contain it."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

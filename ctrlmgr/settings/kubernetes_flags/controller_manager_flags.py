@@ -1,7 +1,7 @@
 """The names of the flags of kube-controller-manager, by the sections of its help.
 
-Source: `kube-controller-manager --help` of Kubernetes 1.36.2, whose sections are those of `Flags` in
-`cmd/kube-controller-manager/app/options`.
+Source: `kube-controller-manager --help` of Kubernetes 1.36.2, whose sections `cmd/kube-controller-manager/app/options`
+defines in `Flags`.
 """
 
 from __future__ import annotations

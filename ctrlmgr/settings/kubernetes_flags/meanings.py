@@ -1,7 +1,7 @@
-"""Defines the meanings that a flag of kube-apiserver or kube-controller-manager can have for `ctrlmgr serve`.
+"""Defines the effects that a flag of kube-apiserver or kube-controller-manager can have on `ctrlmgr serve`.
 
-A flag whose name and meaning are those of a setting of ctrlmgr is declared with that setting
-(`settings.setting_declaration`), not here.
+If a setting of ctrlmgr has the same name and meaning as a flag, the flag is declared together with the setting
+(`settings.setting_declaration`), and not here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ctrlmgr.errors import SettingsError
 
 
 class Effect(NamedTuple):
-    """The effect of a flag that the user has given."""
+    """The effect of a flag that the user has set."""
 
     values: Mapping[str, str]
     """The values of the settings that the flag sets, by dotted key."""
@@ -49,17 +49,17 @@ class Sets:
 
 @dataclass(frozen=True)
 class FixedFlag:
-    """A flag for which ctrlmgr has only one behaviour.
+    """A flag with which Kubernetes can change a behaviour that is fixed in ctrlmgr.
 
-    The flag has no effect if its value is one of `values`; another value is refused.
+    The flag has no effect if its value is one of `values`; every other value is refused.
     """
 
     values: tuple[str, ...]
     instead: str
-    """The reason and the remedy, for the error about an unsupported value."""
+    """The reason for a refusal and the remedy, as the error message about an unsupported value contains them."""
 
     def effect(self, flag: str, value: str) -> Effect:
-        """Return an effect that changes nothing; raises `SettingsError` if the value is not supported."""
+        """Return an effect without settings and warnings; raises `SettingsError` if the value is not supported."""
         if value.lower() not in self.values:
             raise SettingsError(f"{flag}={value}: {self.instead}")
         return Effect({})
@@ -78,7 +78,7 @@ class NoEffect:
     reason: str
 
     def effect(self, flag: str, value: str) -> Effect:
-        """Return the warning as the effect."""
+        """Return an effect that consists of the warning."""
         return Effect({}, f"{flag} has no effect: {self.reason}")
 
     @property
@@ -94,7 +94,7 @@ class RefusedFlag:
     instead: str
 
     def effect(self, flag: str, value: str) -> Effect:
-        """Raise `SettingsError`."""
+        """Raise `SettingsError` with the reason for the refusal."""
         raise SettingsError(f"{flag} is not supported: {self.instead}")
 
     @property

@@ -25,7 +25,10 @@ _THIS_VERSION: Final = FixedFlag(("1.36", "kube=1.36"), "ctrlmgr behaves as Kube
 
 
 def _verbosity(text: str) -> str:
-    """Return the log level for a klog verbosity; the short flag may have an equals sign, as in `-v=2`."""
+    """Return the log level for a klog verbosity.
+
+    The value can begin with an equals sign, which the form `-v=2` causes.
+    """
     digits = text.removeprefix("=")
     if not digits.isdecimal():
         raise ValueError("a whole number")
@@ -148,4 +151,5 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "Kubernetes removed this flag; the setting watch_cache.capacity is the size of the watch cache"
     ),
 }
-"""The meaning of each of these flags. The flags in the last part of the table were removed before Kubernetes 1.36."""
+"""The meaning of each of these flags. Kubernetes removed the flags in the last part of the table before version 1.36.
+"""

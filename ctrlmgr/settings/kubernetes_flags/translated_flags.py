@@ -15,7 +15,7 @@ ADDRESS_FLAGS: Final[Mapping[str, str]] = {
     BIND_ADDRESS: "Sets the host of `server.listen`.",
     SECURE_PORT: "Sets the port of `server.listen`.",
 }
-"""The two flags that together set `server.listen`, with their descriptions for the documentation."""
+"""The two flags that together set `server.listen`, each with its description for the documentation."""
 
 _LISTEN: Final = "server.listen"
 _DEFAULT_HOST: Final = "0.0.0.0"  # kube-apiserver's default; if neither flag is given, ctrlmgr's own default applies
@@ -37,7 +37,7 @@ NOTHING: Final = Translation({}, ())
 def meaning_texts() -> Iterator[tuple[str, str]]:
     """Yield each translated flag with its description for the documentation.
 
-    Flags that are settings of ctrlmgr are omitted.
+    Flags that have the same name and meaning as a setting of ctrlmgr are omitted.
     """
     own = flags().values()
     yield from ADDRESS_FLAGS.items()
@@ -45,9 +45,9 @@ def meaning_texts() -> Iterator[tuple[str, str]]:
 
 
 def translate(given: Mapping[str, str], default_port: str = API_SERVER_PORT) -> Translation:
-    """Translate flags, which are given by name with their values; raises `SettingsError` if a flag is refused.
+    """Translate flags, given as a mapping of names to values; raises `SettingsError` if a flag is refused.
 
-    If the flags name only a host, the server listens on `default_port`.
+    If the flags contain a host but no port, the server listens on `default_port`.
     """
     values = {_LISTEN: listen} if (listen := _listen(given, default_port)) else {}
     warnings = []
