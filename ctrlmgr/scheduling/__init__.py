@@ -1,5 +1,5 @@
-"""Scheduling as pure functions of nodes and pods: taints, affinities, and the scheduler's decisions.
+"""Implements scheduling as pure functions of nodes and pods: taints, affinities, and the scheduler's decisions.
 
 Guarantees: no function reads a clock, a cache or the log. The scheduler and the controllers of nodes and DaemonSets use
-the same functions, so that their decisions about a node agree.
+the same functions, so that their decisions about a node agree with each other.
 """

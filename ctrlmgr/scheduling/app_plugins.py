@@ -1,7 +1,8 @@
-"""Scheduler plugins that an app declares: functions that refuse nodes for pods, or score them.
+"""Defines scheduler plugins that an app declares: functions that refuse nodes for pods, or score nodes for pods.
 
 Guarantees: a function is called with the scheduler's own view of the pod and the node, which it must not change. An
-error in a function, or a score outside of 0 to 100, fails only the decision about that pod, as in kube-scheduler.
+error in a function, or a score outside of 0 to 100, fails only the decision about the current pod, as in
+kube-scheduler.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class AppFilter(NamedTuple):
     function: Filter
 
     def refusal(self, pod: PodInfo, node: NodeInfo) -> str:
-        """Return the reason why the node is not suitable, "" if it is; raises `PluginError` if the function fails."""
+        """Return the reason why the node is not suitable, "" if the node is suitable.
+
+        Raises `PluginError` on failure.
+        """
         try:
             return self.function(pod, node) or ""
         except Exception as error:
@@ -82,8 +86,8 @@ class SchedulerPlugins:
     def filter(self, function: Filter) -> Filter:
         """Call a function for each node that the built-in plugins accept.
 
-        The function takes a pod and a node, and returns the reason why the node is not suitable; None if it is. The
-        reason is part of the pod's condition PodScheduled. The plugin is named after the function.
+        The function takes a pod and a node, and returns the reason why the node is not suitable; None if the node is
+        suitable. The reason is part of the pod's condition PodScheduled. The plugin is named after the function.
         """
         self.filters.append(AppFilter(self._name(function), function))
         return function

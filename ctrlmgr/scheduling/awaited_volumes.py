@@ -1,7 +1,8 @@
-"""Decides whether a pod whose node is chosen can be bound: all its claims must be bound to volumes first.
+"""Decides whether a pod can be bound to its chosen node: all claims of the pod must be bound to volumes first.
 
-The guarantees are those of kube-scheduler's VolumeBinding (`checkBindings`): the pod counts for its node meanwhile, and
-the scheduler waits until a timeout ends. If a volume cannot be provisioned for the node, the scheduler decides again.
+The guarantees are those of kube-scheduler's VolumeBinding (`checkBindings`): while the pod waits, it counts for its
+node. The scheduler waits at most until a timeout ends. If a volume cannot be provisioned for the node, the scheduler
+decides again.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ class AwaitedVolumes(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Whether all claims are bound, or the problem because of which the scheduler decides again."""
+    """Whether all claims are bound; or else the problem because of which the scheduler decides again, if any."""
 
     is_bound: bool = False
     problem: str = ""
 
 
 def progress(awaited: AwaitedVolumes, volumes: Volumes, labels: Mapping[str, str] | None, now: float) -> Progress:
-    """Return how far the binding of a pod's volumes is.
+    """Return the progress of the binding of a pod's volumes.
 
-    `labels` are the labels of the pod's node, None if the node was deleted.
+    `labels` contains the labels of the pod's node; None if the node was deleted.
     """
     if volumes.is_unknown and now < awaited.until:
         return Progress()

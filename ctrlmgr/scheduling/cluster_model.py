@@ -1,7 +1,7 @@
-"""Models pods and nodes as the scheduler counts them.
+"""Models the pods and nodes that the scheduler counts.
 
-Guarantees: a `PodInfo` never changes. Only `add` and `remove` change a `NodeInfo`, so that its sums always match its
-pods; a `copy` shares no mutable state with its original.
+Guarantees: a `PodInfo` never changes. Only `add` and `remove` change a `NodeInfo`, so that the sums in a `NodeInfo`
+always match its pods; a `copy` shares no mutable state with its original.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ class HostPort(NamedTuple):
     port: int
 
     def clashes(self, other: HostPort) -> bool:
-        """Return whether both ports conflict on one node: they are equal, or differ only by an `ANY_ADDRESS`."""
+        """Return whether both ports cannot be used on one node: they are equal, or differ only by an `ANY_ADDRESS`."""
         if (self.protocol, self.port) != (other.protocol, other.port):
             return False
         return self.address == other.address or ANY_ADDRESS in (self.address, other.address)
 
 
 Kin = tuple[str, frozenset[tuple[str, str]]]
-"""A namespace and labels; selectors cannot distinguish pods with the same namespace and labels."""
+"""A namespace and labels. Selectors cannot distinguish pods that have the same namespace and labels."""
 
 
 class PodInfo:
-    """A pod, with values that are derived from it once."""
+    """A pod, with values that are derived from its fields only once."""
 
     def __init__(self, view: PodView) -> None:
-        """Keep the decoded fields of a pod."""
+        """Store the decoded fields of a pod."""
         self.view = view
         meta, spec = view.metadata, view.spec
         self.key: Final = Key(meta.namespace, meta.name)
@@ -88,12 +88,12 @@ class PodInfo:
 
     @cached_property
     def kin(self) -> Kin:
-        """Return the pod's namespace and labels, by which selectors match it."""
+        """Return the pod's namespace and labels, by which selectors match the pod."""
         return self.namespace, frozenset(self.labels.items())
 
     @cached_property
     def asks_for_nodes(self) -> bool:
-        """Return whether the pod limits its nodes: it has a node selector or a required node affinity."""
+        """Return whether the pod limits its nodes with a node selector or a required node affinity."""
         affinity = self.node_affinity
         return bool(self.view.spec.node_selector) or (affinity is not None and affinity.required is not None)
 
@@ -104,7 +104,7 @@ class PodInfo:
 
     @cached_property
     def defaulted_requests(self) -> Amounts:
-        """Return the pod's requests for scoring, in which containers without requests have defaults."""
+        """Return the pod's requests for scoring, in which containers without requests have default requests."""
         return pod_requests(self.view.spec, defaulted=True)
 
     @cached_property
@@ -169,7 +169,7 @@ class PodInfo:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """Return the features that the node's kubelet must declare for the pod."""
+        """Return the features that a node's kubelet must declare to run the pod."""
         return features_of(self.view.spec)
 
     @cached_property
@@ -209,7 +209,7 @@ class NodeInfo:
     """The node's region and zone as one key; "" if the node has neither label."""
 
     def __post_init__(self) -> None:
-        """Set the node's zone once, because the node's labels do not change."""
+        """Compute the node's zone only once, because the labels of a `NodeInfo` do not change."""
         region, zone = (next((self.labels[key] for key in keys if key in self.labels), "") for keys in _ZONES)
         self.zone = f"{region}:\0:{zone}" if region or zone else ""
 
@@ -228,7 +228,7 @@ class NodeInfo:
         return cls(name, labels, spec.taints or [], spec.unschedulable, held, images, frozenset(features))
 
     def add(self, pod: PodInfo) -> None:
-        """Add a pod to the node; the pod must not be on it already."""
+        """Add a pod to the node; the pod must not be on the node already."""
         self.pods[pod.key] = pod
         _count(self.used, pod.requests, 1)
         _count(self.used_defaulted, pod.defaulted_requests, 1)
@@ -255,7 +255,7 @@ class NodeInfo:
         self.with_required_anti_affinity.pop(pod.key, None)
 
     def take_over(self, other: NodeInfo) -> None:
-        """Add the pods that are on the previous state of the node."""
+        """Add the pods of the previous state of the node to this state."""
         for pod in other.pods.values():
             self.add(pod)
 
@@ -310,7 +310,7 @@ class Cluster:
         return self._images
 
     def list(self) -> list[NodeInfo]:
-        """Return the nodes, one of each zone in turn, in the order in which they were added.
+        """Return the nodes, alternating between zones; the nodes of a zone are in the order in which they were added.
 
         The caller must not change the returned list.
         """

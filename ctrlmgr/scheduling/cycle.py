@@ -1,8 +1,8 @@
-"""Makes one scheduling decision: the suitable nodes for a pod, or the reason why there are none.
+"""Makes one scheduling decision: finds the suitable nodes for a pod, or the reason why no node is suitable.
 
 Guarantees: the decision is a pure function of the pod and the model of the cluster. The caller chooses among nodes with
 equal scores. As in kube-scheduler, not all nodes of a large cluster are checked; the check stops when enough feasible
-nodes are found. The next decision begins with the node after the last checked one.
+nodes are found. The next decision begins with the node after the last checked node.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from ctrlmgr.scheduling.structured.device_selectors import AllocationError
 
 NO_NODES: Final = "no nodes available to schedule pods"
 FAILED: Final = "SchedulerError"
-"""The reason in the condition of a pod about which the scheduler could not decide because of an error."""
+"""The reason in the condition of a pod if an error prevented the scheduler's decision about the pod."""
 _SMALL: Final = 100
-"""The maximum number of nodes of a cluster whose nodes are all checked."""
+"""The maximum number of nodes of a cluster in which every decision checks all nodes."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Decision:
 def enough(nodes: int, percentage: int = 0) -> int:
     """Return the number of feasible nodes after which the check stops in a cluster of `nodes` nodes.
 
-    `percentage` is that of the profile (`numFeasibleNodesToFind`).
+    `percentage` is the value in the profile (`numFeasibleNodesToFind`).
     """
     if nodes < _SMALL:
         return nodes
@@ -103,10 +103,10 @@ def decide(
     start: int = 0,
     offset: int = 0,
 ) -> Decision:
-    """Return the decision about a pod; `extenders` are those that are interested in the pod.
+    """Return the decision about a pod; `extenders` contains the extenders that are interested in the pod.
 
-    `start` is the index of the first node to check for feasibility, and `offset` that of the first node to check for
-    preemption.
+    `start` is the index of the first node to check for feasibility. `offset` is the index of the first node to check
+    for preemption.
     """
     nodes = cluster.list()
     if not nodes:
@@ -248,7 +248,7 @@ def _preemption(
 
 
 def _about_claims(devices: Devices, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:
-    """Return the step that the plugin DynamicResources takes for a pod that fits on no node."""
+    """Return the message of the plugin DynamicResources about the claims of a pod that fits on no node."""
     if devices.is_empty:
         return NO_CLAIMS
     return DEALLOCATED if _deallocation(devices, cluster, refusals) is not None else NOT_SCHEDULABLE

@@ -52,7 +52,10 @@ class Fit(NamedTuple):
 
 
 def fit(spec: FitSpec, node: FitNode) -> Fit:
-    """Return the fit of a node for pods with this spec; its tolerations must be complete."""
+    """Return the fit of a node for pods with this spec.
+
+    The spec must contain the default tolerations of DaemonSet pods.
+    """
     name, labels = node.metadata.name, node.metadata.labels or {}
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     if spec.node_name not in ("", name) or not selects(name, labels, spec.node_selector, affinity):

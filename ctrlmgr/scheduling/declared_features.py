@@ -1,7 +1,7 @@
-"""Infers the features that a node's kubelet must declare in its status for a new pod, as NodeDeclaredFeatures does.
+"""Infers the features that a node must declare in its status for a new pod, as NodeDeclaredFeatures does.
 
-Source: `component-helpers/nodedeclaredfeatures`. The features that only updates of pods require are checked by the
-admission plugin NodeDeclaredFeatureValidator.
+Source: `component-helpers/nodedeclaredfeatures`. The admission plugin NodeDeclaredFeatureValidator checks the features
+that only updates of pods require.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class SliceIndex:
 
 @dataclass
 class Allocating:
-    """The claims of a pod that need devices; the devices on each node are searched only once."""
+    """The claims of a pod that need devices; the search for devices runs only once for each node."""
 
     claims: Sequence[Claim]
     slices: SliceIndex
@@ -56,7 +56,7 @@ class Allocating:
     _found: dict[str, Solution | str] = field(default_factory=dict)
 
     def on(self, name: str, labels: Mapping[str, str]) -> Solution | str:
-        """Return devices on a node, or the reason why there are none.
+        """Return devices on a node, or the reason why no devices are suitable.
 
         Raises `AllocationError` if a claim is invalid.
         """
@@ -65,7 +65,7 @@ class Allocating:
         return self._found[name]
 
     def reasons(self, name: str, labels: Mapping[str, str]) -> list[str]:
-        """Return for each device of a node, and each request, why the device was not allocated."""
+        """For each device of a node and each request, return the reason why the device was not allocated."""
         pools = gather(NodePlace(name, labels), self.slices.of(name))
         return [*device_reasons(pools, self.claims, self.classes, self.taken)]
 
@@ -96,11 +96,11 @@ class Devices(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the pod has no claims, or a problem with them."""
+        """Whether the pod has no claims, or its claims have a problem."""
         return not self.allocated and self.allocating is None
 
     def refusal(self, name: str, labels: Mapping[str, str]) -> str:
-        """Return why a node is infeasible for the pod, "" if it is feasible.
+        """Return the reason why a node is infeasible for the pod; "" if the node is feasible.
 
         Raises `AllocationError` if a claim is invalid.
         """
@@ -109,9 +109,9 @@ class Devices(NamedTuple):
         return ELSEWHERE if any(True for _ in self._elsewhere(name, labels)) else ""
 
     def deallocation(self, nodes: Mapping[str, Mapping[str, str]]) -> Key | None:
-        """Return an unused claim whose devices some node in `nodes` (name to labels) cannot reach.
+        """Return an unused claim whose devices are out of reach of at least one of `nodes` (labels by name).
 
-        None if there is none.
+        None if there is no such claim.
         """
         for name, labels in nodes.items():
             for each in self._elsewhere(name, labels):

@@ -1,8 +1,8 @@
-"""Applies extenders to a decision: HTTP servers that filter and score nodes, and that change preemption.
+"""Applies extenders to a decision. Extenders are HTTP servers that filter and score nodes, and that change preemption.
 
 Guarantees, as in kube-scheduler (`findNodesThatPassExtenders`, `prioritizeNodes`, `callExtenders`): extenders filter in
-order, each the nodes that the previous one left. An error of an ignorable extender skips this extender; an error of
-another extender fails the decision. An error while scoring is ignored.
+order; each extender filters the nodes that the previous extender accepted. If an ignorable extender fails, it is
+skipped; if any other extender fails, the decision fails. Errors during scoring are ignored.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from ctrlmgr.scheduling.preemption import Candidate
 PLUGIN: Final = "Extender"
 """The name under which extenders count as a plugin that refused nodes."""
 SCALE: Final = 10
-"""The factor from the scores of extenders (0 to 10) to those of plugins."""
+"""The factor by which the scores of extenders (0 to 10) are multiplied, to be comparable with those of plugins."""
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
 
 class ExtenderError(Exception):
-    """Raised if a call of an extender fails; the message is that of the pod's condition."""
+    """Raised if a call of an extender fails; the pod's condition contains the message."""
 
 
 class Filtered(NamedTuple):
-    """The names of the nodes that an extender accepts, and its reasons for others."""
+    """The names of the nodes that an extender accepts, and its reasons for refusing other nodes."""
 
     names: tuple[str, ...]
     failed: Mapping[str, str]
     unresolvable: Mapping[str, str]
-    """The reasons for nodes on which preemption cannot help."""
+    """The reasons for refusing nodes on which preemption cannot help."""
 
 
 class Victims(NamedTuple):
-    """The uids of the pods to preempt on a node, and the number of budgets that this violates."""
+    """The uids of the pods to preempt on a node, and the number of budgets that this preemption violates."""
 
     uids: tuple[str, ...]
     violations: int
@@ -54,7 +54,7 @@ class Extender(Protocol):
 
     @property
     def weight(self) -> int:
-        """The factor of its scores; 0 if the extender does not score nodes."""
+        """The factor of the extender's scores; 0 if the extender does not score nodes."""
 
     @property
     def preempts(self) -> bool:
@@ -98,7 +98,7 @@ def passing(
 
 
 def plugin_of(refusal: Refusal) -> str:
-    """Return the plugin of a refusal; all extenders are one plugin."""
+    """Return the plugin of a refusal; all extenders count as one plugin."""
     return PLUGIN if refusal.plugin.startswith(f"{PLUGIN} ") else refusal.plugin
 
 

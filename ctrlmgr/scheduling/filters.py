@@ -1,7 +1,7 @@
-"""Filters decide whether a node is feasible for a pod, and return the reason in kube-scheduler's words if it is not.
+"""Filters decide whether a node is feasible for a pod; if not, they return the reason in kube-scheduler's words.
 
 Guarantees: filters run in the order of the default profile, and the first filter that refuses a node provides the
-reason. For preemption, a refusal says whether deleting other pods on the node could make it feasible (`helps`).
+reason. For preemption, a refusal says whether the deletion of other pods could make the node feasible (`helps`).
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Volumes(NamedTuple):
     delayed: tuple[Delayed, ...] = ()
     """The claims that are bound after the pod's node is chosen."""
     limits: VolumeLimits | None = None
-    """The limits for the pod's volumes; None if no CSI driver attaches any of them."""
+    """The limits for the pod's volumes; None if no CSI driver attaches any volume of the pod."""
     problem: str = ""
     is_unknown: bool = False
-    """Whether the problem is a bound volume that is not in the cache, which may be older than the claim."""
+    """Whether the problem is that a bound volume is missing in the cache. The cache may be older than the claim."""
 
 
 NO_VOLUMES: Final = Volumes()
@@ -79,7 +79,7 @@ class Filters:
     ) -> None:
         """Collect the facts about the whole cluster.
 
-        `spread` are the constraints of the pod, None if the pod has its own constraints.
+        `spread` contains the constraints for the pod; None if the pod has its own constraints.
         """
         self.pod = pod
         self.profile = profile
@@ -158,7 +158,7 @@ class Filters:
         return self._unwanted(node) or self._full(node) or self._beside_others(node) or self._last(node)
 
     def _unwanted(self, node: NodeInfo) -> Refusal | None:
-        """Return a refusal if the pod does not want the node, or does not tolerate its taints."""
+        """Return a refusal if the pod does not allow the node, or does not tolerate the node's taints."""
         pod, on = self.pod, self._on
         if node.unschedulable and not self._tolerates_cordons and "NodeUnschedulable" in on:
             return Refusal("NodeUnschedulable", (UNSCHEDULABLE_NODE,))
@@ -223,7 +223,7 @@ class Filters:
         return None
 
     def _unsupported(self, node: NodeInfo) -> Refusal | None:
-        """Return a refusal if the node lacks devices, or features of its kubelet."""
+        """Return a refusal if the node lacks devices for the pod, or features that the pod requires."""
         reason = self.devices.refusal(node.name, node.labels) if PLUGIN in self._on else ""
         if reason:
             return Refusal(PLUGIN, (reason,))
@@ -232,7 +232,7 @@ class Filters:
         return None
 
     def _last(self, node: NodeInfo) -> Refusal | None:
-        """Return the refusal of the last built-in plugins, or of a plugin of an app.
+        """Return the refusal of one of the last built-in plugins, or of an app's plugin.
 
         A pod on the node may be the cause of an app's refusal, so preemption may help.
         """
@@ -244,7 +244,7 @@ class Filters:
 
 
 def _checked(requests: Amounts, profile: Profile) -> Amounts:
-    """Return the requests without those that a profile ignores, which may only be extended resources."""
+    """Return the requests without the extended resources that a profile ignores."""
     if not profile.ignored_resources and not profile.ignored_groups:
         return requests
     return {
@@ -255,7 +255,9 @@ def _checked(requests: Amounts, profile: Profile) -> Amounts:
 
 
 def named_nodes(pod: PodInfo) -> set[str] | None:
-    """Return the names of the nodes to which a pod's required affinity limits the pod; None if it does not name nodes.
+    """Return the names of the nodes to which a pod's required affinity limits the pod.
+
+    None if the affinity does not name nodes.
 
     The affinity names nodes if every term has fields with node names, as for the pods of DaemonSets.
     """

@@ -1,4 +1,4 @@
-"""Node selectors and required node affinity describe the nodes that a pod allows, by labels and names.
+"""Evaluates node selectors and required node affinity, which describe the nodes that a pod allows by labels and names.
 
 The guarantees are those of Kubernetes' `component-helpers/scheduling/corev1/nodeaffinity`:
 

@@ -1,10 +1,10 @@
-"""Affinity between pods requires, forbids or prefers certain neighbours of a pod.
+"""Evaluates affinity between pods, which requires, forbids or prefers certain neighbours of a pod.
 
 The guarantees are those of Kubernetes' plugin InterPodAffinity:
 
 - Two pods are neighbours if their nodes have the same value of the term's topology key.
 - A pod's affinity is met by existing pods that match all its terms. The first pod of a group is feasible on any node,
-  if the pod matches its own terms. The anti-affinity of existing pods excludes nodes too.
+  if the pod matches its own terms. The anti-affinity of existing pods also excludes nodes.
 - The preferences of the pod and of existing pods are added up; required terms of existing pods count with a weight of
   1.
 """
@@ -44,7 +44,7 @@ def _reaches(term: AffinityTerm, owner: PodInfo, namespace: str, namespaces: Nam
 
 
 class HardAffinity:
-    """The required affinity terms of one pod, and those of existing pods that match it, evaluated over all nodes."""
+    """The required affinity terms of a pod, and the terms of existing pods that match it, evaluated over all nodes."""
 
     def __init__(self, pod: PodInfo, nodes: Sequence[NodeInfo], namespaces: Namespaces) -> None:
         """Count the matching pods in each topology domain."""
@@ -163,7 +163,7 @@ def affinity_scores(
 def _count_preferences(
     sums: _Counts, other: PodInfo, node: NodeInfo, pod: PodInfo, namespaces: Namespaces, weight: int
 ) -> None:
-    """Add the preferences of an existing pod that match the new pod; `weight` is that of its required terms."""
+    """Add the preferences of an existing pod that match the new pod; `weight` is the weight of its required terms."""
     for term in (other.affinity.required or ()) if weight else ():
         if term_matches(term, other, pod, namespaces):
             _count(sums, term, node, weight)

@@ -1,13 +1,13 @@
-"""Preemption decides which pods with lower priority are deleted so that a pod fits, and on which node.
+"""Decides which pods with lower priority are deleted, and on which node, so that a pod fits on this node.
 
 The guarantees are those of Kubernetes' plugin DefaultPreemption:
 
-- As few of a node's pods with lower priority as possible are victims. At first all pods with lower priority are
-  removed, and then each is added back if the new pod still fits. Pods whose PodDisruptionBudget would be violated are
-  added back first, then the other pods by importance.
+- As few of a node's pods with lower priority as possible are victims. First, all pods with lower priority are removed
+  from the model; then each of these pods is added back if the new pod still fits. Pods whose PodDisruptionBudget would
+  be violated are added back first, then the other pods by importance.
 - The chosen node has the lowest number of violated PodDisruptionBudgets. Among equal nodes, these criteria follow: the
-  lowest priority of its most important victim, the lowest sum of priorities, the fewest victims, and the latest start
-  of its most important victims. If nodes are equal by all these criteria, the first node is chosen.
+  lowest priority of the node's most important victim, the lowest sum of priorities, the fewest victims, and the latest
+  start of the node's most important victims. If nodes are equal by all these criteria, the first node is chosen.
 - A pod does not preempt other pods if its preemption policy is Never, or while victims on its nominated node are
   terminating.
 """
@@ -40,7 +40,7 @@ class Budget(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A node and its victims, beginning with the most important, and the number of victims whose budget is violated."""
+    """A node with its victims, the most important first, and the number of victims whose budget would be violated."""
 
     node: str
     victims: tuple[PodInfo, ...]
@@ -135,7 +135,7 @@ def victims_on(
 
 
 def pick(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the candidate node with the least disruption; of several equal nodes, the first."""
+    """Return the candidate node with the least disruption; of several equal nodes, return the first."""
     return min(candidates, key=_harm)
 
 
@@ -172,7 +172,7 @@ def preempt(
 def candidates(
     filters: Filters, cluster: Cluster, refusals: Mapping[str, Refusal], budgets: Sequence[Budget], offset: int = 0
 ) -> list[Candidate] | Preemption:
-    """Return the candidate nodes for a pod that fits on no node, those without violated budgets first.
+    """Return the candidate nodes for a pod that fits on no node; nodes without violated budgets are first.
 
     If there is no candidate, return the reason.
 

@@ -1,4 +1,4 @@
-"""A scheduling profile: which plugins decide about pods, with their weights and arguments.
+"""Defines a scheduling profile: the plugins that decide about pods, with their weights and arguments.
 
 The default profile is that of kube-scheduler 1.36. Pods select a profile by their `schedulerName`.
 """
@@ -88,8 +88,8 @@ class Profile:
     deallocates: bool = True
     """Whether DynamicResources deallocates claims of pods that fit on no node."""
     percentage: int = 0
-    """The percentage of the nodes that must be feasible before the check of a large cluster stops; 0: a default that
-    depends on the size of the cluster.
+    """In a large cluster, the check stops when this percentage of the nodes is feasible; 0 means a default that depends
+    on the size of the cluster.
     """
     strategy: Strategy = Strategy()
     ignored_resources: frozenset[str] = frozenset()
@@ -102,10 +102,11 @@ class Profile:
     hard_affinity_weight: int = 1
     """The weight with which the required affinity of existing pods counts in scores."""
     default_spread: tuple[SpreadConstraint, ...] | None = None
-    """The constraints of pods that have none, without selectors; None: those of the default profile."""
+    """The constraints, without selectors, of pods that have no constraints; None means those of the default profile."""
     fewest_candidates: int = 100
     candidates_percentage: int = 10
-    """Preemption stops after this number of candidate nodes, or after this percentage of the nodes, if it is more."""
+    """Preemption stops after this percentage of the nodes are candidates, but not before `fewest_candidates` nodes are.
+    """
     bind_timeout: float = 600.0
     """The number of seconds for which a pod waits until its volumes are bound."""
     ignores_preferences: bool = False

@@ -1,9 +1,9 @@
 """Converts requests of pods and resources of nodes to integers: thousandths of CPUs, and units of other resources.
 
 Guarantees: as in Kubernetes' `component-helpers/resource` (`PodRequests`), a pod's request is the sum of its
-containers' requests. If an init container and the sidecars that start before it request more than that sum, their sum
-is the pod's request. Pod-level requests replace the computed request, and then the pod's overhead is added. Fractions
-of units are rounded up.
+containers' requests. If an init container and the sidecars that start before it together request more, their sum is the
+pod's request. Pod-level requests replace the computed request, and then the pod's overhead is added. Fractions of units
+are rounded up.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 DEFAULT_CPU: Final = 100
-"""The CPU for scoring a container that requests none, in thousandths of a CPU."""
+"""The CPU that scoring assumes for a container that requests no CPU, in thousandths of a CPU."""
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
-"""The memory for scoring a container that requests none, in bytes."""
+"""The memory that scoring assumes for a container that requests no memory, in bytes."""
 
 
 def amounts(texts: Mapping[str, str] | None) -> Amounts:
@@ -75,7 +75,7 @@ def _raise(total: Amounts, at_least: Mapping[str, int]) -> None:
 def shortages(
     requested: Mapping[str, int], allocatable: Mapping[str, int], used: Mapping[str, int], pods: int
 ) -> tuple[list[str], bool]:
-    """Return why a pod does not fit on a node with its pods, and whether it does not even fit on the empty node."""
+    """Return the reasons why a pod does not fit on a node, and whether it would not fit even if the node were empty."""
     reasons, hopeless = [], False
     if pods + 1 > allocatable.get(PODS, 0):
         reasons.append("Too many pods")

@@ -1,7 +1,7 @@
 """Scores nodes by their free and used resources, as NodeResourcesFit and NodeResourcesBalancedAllocation do.
 
-Guarantees: each score is 0 to 100. CPU and memory of containers without requests count as small default requests for
-NodeResourcesFit, but not for NodeResourcesBalancedAllocation.
+Guarantees: each score is 0 to 100. For NodeResourcesFit, containers without requests for CPU or memory count with small
+default requests. For NodeResourcesBalancedAllocation, they count with 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctrlmgr.scheduling.resource_amounts import CPU, MEMORY
 
 _HIGHEST: Final = 100
 _SCALE: Final = 10
-"""The factor between the scores of a shape and those of nodes."""
+"""The factor by which the scores of a shape (0 to 10) are multiplied to get the scores of nodes."""
 
 
 def fit_scores(pod: PodInfo, feasible: Sequence[NodeInfo], strategy: Strategy) -> list[int]:
@@ -66,7 +66,7 @@ def _fit_score(pod: PodInfo, node: NodeInfo, strategy: Strategy) -> int:
 def _utilizations(
     pod: PodInfo, node: NodeInfo, resources: Sequence[WeightedResource]
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield for each resource its weight, the amount requested on the node with the pod, and the node's amount."""
+    """For each resource, yield its weight, the requested amount if the pod is on the node, and the node's amount."""
     for name, weight in resources:
         basic = name in (CPU, MEMORY)
         own, used = (pod.defaulted_requests, node.used_defaulted) if basic else (pod.requests, node.used)
@@ -76,7 +76,7 @@ def _utilizations(
 
 
 def _is_scalar(name: str) -> bool:
-    """Return whether a resource is left out if the pod does not request it: an extended resource, or huge pages."""
+    """Return whether a resource is an extended resource or huge pages, which do not count if the pod requests none."""
     return "/" in name or name.startswith(("hugepages-", "attachable-volumes-"))
 
 
@@ -96,7 +96,7 @@ def _at(shape: Sequence[ShapePoint], utilization: int) -> int:
 def balance_scores(
     pod: PodInfo, feasible: Sequence[NodeInfo], resources: Sequence[WeightedResource]
 ) -> list[int] | None:
-    """Score nodes by how much more equal the pod makes the used fractions of the resources.
+    """Score nodes by how much more equal the used fractions of the resources become if the pod is added.
 
     Return None if the pod requests none of the resources.
     """

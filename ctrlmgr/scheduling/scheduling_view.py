@@ -148,7 +148,7 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
 
 
 class GroupView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 PodSchedulingGroup."""
+    """The API type v1 PodSchedulingGroup."""
 
     pod_group_name: str = ""
 

@@ -25,7 +25,7 @@ _SMALL_IMAGE: Final = 23 * _MEGABYTE
 _LARGE_IMAGE: Final = 1000 * _MEGABYTE
 
 Given = Sequence[int] | int
-"""The scores that a plugin gives, in the order of the nodes; a single score if all nodes have the same score."""
+"""The scores of a plugin in the order of the nodes; a single score if all nodes have the same score."""
 
 
 class Scores:
@@ -43,7 +43,10 @@ class Scores:
         self._weights = weights
 
     def add(self, more: Mapping[str, tuple[int, Sequence[int]]]) -> None:
-        """Add the scores of extenders: the weight of each, and its scores in the order of the nodes."""
+        """Add the scores of extenders.
+
+        For each extender, `more` contains its weight, and its scores in the order of the nodes.
+        """
         if more:
             self._given = {**self._given, **{name: scores for name, (_, scores) in more.items()}}
             self._weights = {**self._weights, **{name: weight for name, (weight, _) in more.items()}}
@@ -81,9 +84,9 @@ def score(
     spread: Sequence[SpreadConstraint],
     profile: Profile = DEFAULT,
 ) -> Scores:
-    """Return the scores of the feasible nodes; `busy` are the nodes that have pods with affinities.
+    """Return the scores of the feasible nodes; `busy` contains the nodes that have pods with affinities.
 
-    `spread` are the pod's topology spread constraints.
+    `spread` contains the pod's topology spread constraints.
     """
     nodes = cluster.list()
     names = [node.name for node in feasible]

@@ -1,10 +1,10 @@
-"""Topology spread measures how equally pods are distributed over zones, hosts or other domains.
+"""Evaluates topology spread, which measures how equally pods are distributed over zones, hosts or other domains.
 
 The guarantees are those of Kubernetes' plugin PodTopologySpread:
 
 - A hard constraint refuses a node if the skew would be too large. The skew is the number of matching pods in the node's
-  domain minus the number in the domain with the fewest. The new pod is counted too if it matches the constraint itself.
-  If there are fewer domains than `minDomains`, 0 is subtracted instead.
+  domain, minus the number in the domain with the fewest matching pods. The new pod is also counted if it matches the
+  constraint. If there are fewer domains than `minDomains`, 0 is subtracted instead.
 - A node that lacks the label of a constraint, or that the inclusion policies exclude, is in no domain. Terminating pods
   do not count in the skew. The empty selector of a constraint matches no pods.
 - Soft constraints score a node by the pods in its domains, weighted by the number of domains.
@@ -39,7 +39,10 @@ _DEFAULTS: Final = (SpreadConstraint(5, ZONE, SOFT), SpreadConstraint(3, HOST, S
 def constraints_of(
     pod: PodInfo, selector: Selector | None, defaults: Sequence[SpreadConstraint] | None = None
 ) -> list[SpreadConstraint]:
-    """Return the pod's constraints; for a pod without constraints, the defaults, with the selector of its peers."""
+    """Return the pod's constraints.
+
+    For a pod without constraints, return the defaults with the selector of its peers.
+    """
     if pod.spread or selector is None or selector.is_empty:
         return pod.spread
     found = _DEFAULTS if defaults is None else defaults
@@ -55,7 +58,10 @@ def _includes(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> boo
 
 
 class _Matching:
-    """A counter of a node's pods that match a constraint; it compares only one of several equivalent pods."""
+    """A counter of a node's pods that match a constraint.
+
+    Pods with the same namespace and labels are compared only once.
+    """
 
     def __init__(self, constraint: SpreadConstraint, namespace: str) -> None:
         self._selector = constraint.label_selector
@@ -176,7 +182,7 @@ def _domain_counts(
     *,
     strict: bool,
 ) -> list[dict[str, int]]:
-    """Return, for each constraint except those by host, the number of matching pods in each feasible domain."""
+    """For each constraint except those by host, return the number of matching pods in each feasible domain."""
     counts: list[dict[str, int]] = [{} for _ in constraints]
     for node in feasible:
         for each, found in zip(constraints, counts, strict=True):

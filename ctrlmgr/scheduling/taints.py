@@ -1,8 +1,8 @@
 """Decides whether tolerations of pods match taints of nodes.
 
 Guarantees: a taint is tolerated exactly as in Kubernetes (`Toleration.ToleratesTaint` in
-`component-helpers/scheduling/corev1`): effect and key must be equal or empty, and the value is compared unless the
-operator is Exists.
+`component-helpers/scheduling/corev1`): the effect and the key of a toleration must equal those of the taint or be
+empty. Unless the operator is Exists, the values must also be equal.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Guarantees, as in kube-scheduler's VolumeBinding for claims whose class waits for a pod
 (`pkg/scheduler/framework/plugins/volumebinding/binder.go`): for each claim, beginning with the smallest, the smallest
-remaining volume is chosen that the node can reach. If there is no such volume, a volume is provisioned if the claim's
-storage class can provision volumes for the node. A claim for which a node has been selected keeps that node.
+remaining volume is chosen that the node can reach. If there is no such volume, but the claim's storage class can
+provision volumes for the node, a volume is provisioned. A claim for which a node has been selected keeps that node.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Delayed(NamedTuple):
     claim: Key
     size: int
     candidates: tuple[Candidate, ...] = ()
-    """Smallest first."""
+    """The volumes that may be bound to the claim, the smallest first."""
     selected: str = ""
-    """The node that was selected for the claim, for which its volume is being provisioned."""
+    """The node that was selected for the claim; the claim's volume is being provisioned for this node."""
     can_be_provisioned: bool = False
     topologies: tuple[Topology, ...] = ()
     """The alternative locations of the volume; empty if the volume can be anywhere."""

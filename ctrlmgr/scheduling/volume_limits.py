@@ -1,9 +1,9 @@
-"""Limits how many volumes of a CSI driver are attached to a node, as kube-scheduler's plugin NodeVolumeLimits does.
+"""Limits the number of a CSI driver's volumes that are attached to a node, as kube-scheduler's NodeVolumeLimits does.
 
-Guarantees, those of `pkg/scheduler/framework/plugins/nodevolumelimits` without the feature gate VolumeLimitScaling: the
-limits are those of the node's CSINode. A volume that several pods of a node use counts once, and so does a volume whose
-VolumeAttachment exists although no pod uses it any more. Disks of the former volume plugins that Kubernetes migrates
-count for their CSI drivers.
+The guarantees are those of `pkg/scheduler/framework/plugins/nodevolumelimits` without the feature gate
+VolumeLimitScaling. The node's CSINode contains the limits. A volume that several pods of a node use counts once. A
+volume whose VolumeAttachment exists also counts once, even if no pod uses the volume any more. Disks of former volume
+plugins count for the CSI drivers to which Kubernetes migrates them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ MIGRATED: Final[Mapping[str, str]] = {
 }
 """The CSI driver to which Kubernetes migrates the volumes of each former provisioner."""
 NOT_COUNTED: Final = ("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume")
-"""The former provisioners with a CSI driver whose volumes do not count."""
+"""The former provisioners that have a CSI driver, but whose volumes do not count."""
 
 _ZONES: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 _UNKNOWN: Final = "UNSPECIFIED"
 
 
 class VolumeName(NamedTuple):
-    """A volume as its CSI driver names it."""
+    """The name of a volume in its CSI driver."""
 
     driver: str
     handle: str
@@ -70,7 +70,7 @@ class DiskSources(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 def volume_name(source: DiskSources | VolumeView, labels: Mapping[str, str] | None = None) -> VolumeName | None:
-    """Return the name of a PersistentVolume or of a pod's volume; None if no CSI driver attaches it.
+    """Return the name of a PersistentVolume or of a pod's volume; None if no CSI driver attaches the volume.
 
     `labels` are the labels of the PersistentVolume.
     """
@@ -95,7 +95,10 @@ def _aws_handle(volume: str) -> str:
 
 
 def _gce_handle(disk: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    """Return the name of a disk of GCE with its zone or its region; a region is the name of a zone without its end."""
+    """Return the name of a GCE disk with its zone or its region.
+
+    The name of a region is the name of a zone without its end.
+    """
     zones = next((labels[key] for key in _ZONES if labels.get(key)), "").split("__")
     place = f"zones/{zones[0] or _UNKNOWN}" if len(zones) == 1 else f"regions/{zones[0].rpartition('-')[0]}"
     return f"projects/{_UNKNOWN}/{place}/disks/{disk.get('pdName') or ''}"

@@ -24,16 +24,16 @@ _GENERAL: Final[Mapping[str, str]] = {
 TOPOLOGY_LABELS: Final = (*_GENERAL, *_GENERAL.values())
 
 Zones = tuple[tuple[str, frozenset[str]], ...]
-"""Labels of volumes, each with the values that the node's label of the same name may have."""
+"""Labels of volumes. For each label, the value is the set of values that the node's label of the same name may have."""
 
 
 class Disk(NamedTuple):
-    """A disk that a pod's volume names directly; two pods may have it on one node only if both only read it."""
+    """A disk that a pod's volume names directly. Two pods on one node may use the disk only if both only read it."""
 
     kind: str
     name: tuple[str, ...]
     monitors: frozenset[str] = frozenset()
-    """The monitors of a Ceph disk; two Ceph disks are the same if they have a common monitor."""
+    """The monitors of a Ceph disk. Two Ceph disks can be the same disk only if they have a common monitor."""
     is_read_only: bool = False
 
     def clashes(self, other: Disk) -> bool:

@@ -2,5 +2,5 @@
 
 An allocation uses these modules in order: `pools` finds the devices that a node can reach, `device_selectors` evaluates
 selectors, and `allocator` searches for an assignment. `results` converts the assignment of devices to the allocations
-of the claims. `tainting_rules` adds the taints of DeviceTaintRules to devices before.
+of the claims. Before these steps, `tainting_rules` adds the taints of DeviceTaintRules to devices.
 """

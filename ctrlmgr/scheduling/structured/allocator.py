@@ -1,8 +1,8 @@
-"""Searches for devices for claims, exhaustively and with backtracking, until it finds the first solution.
+"""Searches for devices for claims, exhaustively and with backtracking; the search ends at the first solution.
 
 The guarantees are those of `dynamic-resource-allocation/structured`:
-- Claims, their requests and the devices of a request are tried in order, devices in the order of their pools. Of the
-  alternatives of a request, the first with a solution is used.
+- Claims, their requests and the devices for a request are tried in order. Devices have the order of their pools. If a
+  request has alternatives, the first alternative with a solution is used.
 - A device belongs to one claim, unless it may be shared or the request has admin access. Claims never consume more of a
   shared device than its capacity, and devices never consume more of a shared counter than its value.
 - A claim gets at most `MOST_RESULTS` devices.
@@ -34,7 +34,7 @@ class Outcome(Enum):
     FOUND = auto()
     NONE = auto()
     TOO_MANY = auto()
-    """The search failed because a claim would have got more than `MOST_RESULTS` devices."""
+    """The search failed because a claim would need more than `MOST_RESULTS` devices."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Claim:
 
     @property
     def devices(self) -> Fields:
-        """Its DeviceClaim."""
+        """The DeviceClaim in the spec of the claim."""
         found: Fields = self.spec.get("devices") or {}
         return found
 
@@ -90,7 +90,7 @@ class ChosenDevice:
     request: str
     """The name of the request: `REQUEST` or `REQUEST/ALTERNATIVE`."""
     fields: Fields
-    """The request for which the device was chosen, or its alternative."""
+    """The fields of the request for which the device was chosen, or of the chosen alternative of the request."""
     device: Device
     portions: Mapping[str, int] | None = None
     """The capacities of a shared device that the request consumes, in billionths."""
@@ -98,7 +98,7 @@ class ChosenDevice:
 
 @dataclass
 class _Request:
-    """A request or one of its alternatives; `candidates` are the devices that match its selectors."""
+    """A request or one of its alternatives; `candidates` contains the devices that match its selectors."""
 
     name: str
     fields: Fields
@@ -147,7 +147,7 @@ def tolerates(toleration: Fields, taint: Fields) -> bool:
 def allocate(
     pools: Sequence[Pool], claims: Sequence[Claim], classes: Callable[[str], Fields | None], taken: UsedDevices
 ) -> Solution | None:
-    """Return devices from `pools` for claims, None if there is no solution.
+    """Return devices from `pools` for claims; None if there is no solution.
 
     Raises `AllocationError` if a claim is invalid. `classes` returns a DeviceClass, given its name.
     """
@@ -160,13 +160,13 @@ def allocate(
 
 
 class InvalidPoolsError(AllocationError):
-    """The node has invalid pools, and the valid ones do not suffice; another node may be suitable."""
+    """The node has invalid pools, and its valid pools do not suffice; another node may be suitable."""
 
 
 class _Search:
-    """One search. Searches with methods that return whether the remaining claims can be allocated.
+    """One search. Its methods return whether the remaining claims can be allocated.
 
-    If so, they store the choices.
+    If the claims can be allocated, the methods store the chosen devices.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ class _Search:
         return Outcome.FOUND if number == len(self._claims) else self._from(number, 0)
 
     def _from(self, number: int, at: int) -> Outcome:
-        """Allocate the requests of a claim from the index `at` on, and afterwards the later claims."""
+        """Allocate the requests of a claim from the index `at` on; then allocate the later claims."""
         if at == len(self._requests[number]):
             found = self.claim(number + 1)
             # Another alternative of an earlier claim may need fewer devices.
@@ -287,7 +287,7 @@ class _Search:
         if len(self._chosen[number]) + request.count - having > MOST_RESULTS:
             return Outcome.TOO_MANY
         candidates = self._candidates(self._claims[number], request)
-        # The request needs all devices, so there is no choice.
+        # The request needs all devices, so only one choice is possible.
         last = having + 1 if request.is_all else len(candidates)
         for index in range(having if request.is_all else start, last):
             undo = self._take(number, request, candidates[index])
@@ -373,7 +373,7 @@ class _Search:
     def _count(self, device: Device, sign: int) -> bool:
         """Consume (1) or release (-1) the counters of a device.
 
-        Return whether the counters suffice; if they do not, they stay unchanged.
+        Return whether the counters suffice. If they do not suffice, the counters stay unchanged.
         """
         if not sign or not device.fields.get("consumesCounters"):
             return True

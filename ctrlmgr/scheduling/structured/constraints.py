@@ -1,4 +1,7 @@
-"""A constraint of a claim requires that its devices have the same value of an attribute, or all different values.
+"""Evaluates the constraints of claims.
+
+A constraint requires either that all devices of a claim have the same value of an attribute, or that all have different
+values.
 
 Source: `matchAttributeConstraint` and `distinctAttributeConstraint` in `dynamic-resource-allocation/structured`. For
 distinct values, Kubernetes compares a device only with the last device of each request. In ctrlmgr, a device is
@@ -17,7 +20,7 @@ Value = tuple[str, Any]
 
 
 def attribute_of(device: Device, name: str) -> Value | None:
-    """Return the attribute with this fully qualified name, None if the device does not have it."""
+    """Return the attribute with this fully qualified name; None if the device does not have the attribute."""
     attributes: Mapping[str, Mapping[str, Any]] = device.fields.get("attributes") or {}
     domain, _, identifier = name.partition("/")
     found = attributes.get(name)

@@ -15,7 +15,10 @@ Amounts = Mapping[str, int]
 
 
 def consumed(requests: Amounts, capacities: Mapping[str, Fields]) -> dict[str, int] | None:
-    """Return the amount of each capacity of a device that a request consumes; None if the device cannot provide it."""
+    """Return the amount of each capacity of a device that a request consumes.
+
+    None if the device cannot provide the amount.
+    """
     if not requests.keys() <= capacities.keys():
         return None
     found = {name: _consumed(requests.get(name), capacity) for name, capacity in capacities.items()}

@@ -1,7 +1,10 @@
-"""Explains why the devices of a node were not allocated to claims: which selector, taint or claim excluded each device.
+"""Explains why the devices of a node were not allocated to claims.
+
+For each device, the reason is the selector, taint or claim that excluded the device.
 
 Guarantees: the reasons are those of the allocator, in the order of its checks; each device has one reason for each
-request. A device without such a reason is suitable by itself, but not in sufficient number or combination.
+request. If a device has no such reason, it is suitable by itself, but there are too few such devices or no allowed
+combination.
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ def _reason(device: Device, request: Fields, classes: Callable[[str], Fields | N
 
 
 def _refusing(device: Device, selectors: Sequence[Mapping[str, Any]], whose: str) -> str:
-    """Return the first selector that does not match a device; "" if all match."""
+    """Return the first selector that does not match a device; "" if all selectors match."""
     for at, selector in enumerate(selectors):
         try:
             if not selects(device, [selector], whose):

@@ -36,7 +36,7 @@ def _compiled(source: str, has_portions: bool, has_lists: bool) -> Expression:
 def selects(device: Device, selectors: Iterable[Mapping[str, Any]], whose: str) -> bool:
     """Return whether all selectors match a device.
 
-    Raises `AllocationError`, whose message begins with `whose`, if a selector fails.
+    Raises `AllocationError` if a selector fails; the message begins with the text `whose`.
     """
     variables: Mapping[str, Any] | None = None
     for at, selector in enumerate(selectors):

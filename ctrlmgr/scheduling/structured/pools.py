@@ -51,7 +51,7 @@ class Slice(NamedTuple):
 
     @property
     def devices(self) -> Sequence[Fields]:
-        """Its devices."""
+        """The devices in the slice."""
         return self.spec.get("devices") or ()
 
 
@@ -65,7 +65,7 @@ class Device(NamedTuple):
 
     @property
     def is_shared(self) -> bool:
-        """Whether several claims may have parts of the device."""
+        """Whether several claims may share the device."""
         return bool(self.fields.get("allowMultipleAllocations"))
 
     @property
@@ -82,8 +82,8 @@ class Pool:
     name: str
     devices: Sequence[Device] = ()
     all_devices: Sequence[Device] = ()
-    """All devices of the pool; devices that the node cannot reach are included because they share counters with the
-    others.
+    """All devices of the pool; devices that the node cannot reach are included, because they may share counters with
+    devices that the node can reach.
     """
     counters: Counters = field(default_factory=dict)
     is_incomplete: bool = False

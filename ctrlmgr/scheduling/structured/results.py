@@ -59,7 +59,8 @@ def _result(chosen: ChosenDevice, new_id: Callable[[], str]) -> dict[str, Any]:
 def _text(amount: int, requested: str | None, capacity: Fields) -> str:
     """Return an amount of capacity in billionths as a quantity.
 
-    If the request or the capacity has this amount, its notation is used; a rounded amount gets a canonical notation.
+    If the request or the device's capacity has this amount, its notation is used. A rounded amount gets a canonical
+    notation.
     """
     policy = capacity.get("requestPolicy") or {}
     bounds = policy.get("validRange") or {}
@@ -73,7 +74,7 @@ def _text(amount: int, requested: str | None, capacity: Fields) -> str:
 
 
 def _of_classes(classes: Mapping[str, Fields]) -> Iterator[dict[str, Any]]:
-    """Yield the configurations of each device class once, for all requests that use the class."""
+    """Yield each configuration of a device class once, with all requests that use the class."""
     requests: dict[str, list[str]] = {}
     by_name: dict[str, Fields] = {}
     for request, class_ in classes.items():
@@ -86,7 +87,10 @@ def _of_classes(classes: Mapping[str, Fields]) -> Iterator[dict[str, Any]]:
 
 
 def _of_claim(claim: Claim, classes: Mapping[str, Fields]) -> Iterator[dict[str, Any]]:
-    """Yield the claim's configurations, for all requests or once for each request that a configuration names."""
+    """Yield the claim's configurations.
+
+    A configuration that names requests is yielded once for each of these requests.
+    """
     for each in claim.devices.get("config") or ():
         named = each.get("requests") or ()
         if not named:

@@ -1,7 +1,7 @@
 """Applies DeviceTaintRules to devices, as `dynamic-resource-allocation/resourceslice/tracker` does for the scheduler.
 
-A rule taints the devices that its selector matches. The scheduler applies a rule without a selector to all devices; the
-device taint eviction controller applies it to none, as in Kubernetes 1.36.
+A rule taints the devices that its selector matches. As in Kubernetes 1.36, the scheduler applies a rule without a
+selector to all devices, but the device taint eviction controller applies such a rule to no device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctrlmgr.scheduling.structured.pools import DeviceID, Fields, Slice
 
 DEVICE_TAINT_RULES: Final = Resource("resource.k8s.io", "devicetaintrules")
 GATE: Final = "DRADeviceTaintRules"
-"""The feature gate without which rules have no effect."""
+"""The feature gate that must be enabled for rules to have an effect."""
 
 
 class DeviceTaintSelector(msgspec.Struct, frozen=True, gc=False):
@@ -62,7 +62,7 @@ class DeviceTaintRule(NamedTuple):
 
 
 def in_order(rules: Iterable[Object]) -> list[DeviceTaintRule]:
-    """Return the rules by name."""
+    """Return the rules sorted by name."""
     return [DeviceTaintRule.of(each) for each in sorted(rules, key=lambda each: each.name)]
 
 
