@@ -1,7 +1,8 @@
-"""Volumes and claims as they will be after the writes of bindings that are in progress.
+"""Holds volumes and claims in the state that they will have after the writes of bindings in progress.
 
-Guarantees, those of kube-scheduler's assume cache: decisions read an assumed object until the informers' cache contains
-a newer revision of the object, or until the write fails. Only one thread at a time may use an instance.
+The guarantees are those of kube-scheduler's assume cache. Decisions read the assumed state of an object until the
+informers' cache contains a newer revision of the object, or until the write fails. Only one thread at a time may use an
+instance.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ctrlmgr.api.resource import Key, Resource
 
 
 class AssumedObjects:
-    """Holds objects that are being written, or whose writes are not in the caches yet."""
+    """Holds the assumed states of objects that are being written, or whose writes have not reached the caches yet."""
 
     def __init__(self) -> None:
         """Create a collection without objects."""

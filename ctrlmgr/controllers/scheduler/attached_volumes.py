@@ -1,4 +1,4 @@
-"""Reads how many volumes are attached to nodes, and how many may be: input of the plugin NodeVolumeLimits.
+"""Reads the volumes that are attached to nodes, and the limits of nodes, as input of the plugin NodeVolumeLimits.
 
 Guarantees: each call reads the current state of the caches. As in kube-scheduler, a claim without a volume counts for
 the provisioner of its StorageClass, and a claim that does not exist or has no class is not counted.
@@ -84,7 +84,7 @@ class _Class(msgspec.Struct, frozen=True, gc=False):
 
 
 class AttachedVolumes:
-    """Finds the volumes of pods that CSI drivers attach, and the limits of nodes."""
+    """Finds the volumes of pods that CSI drivers attach, and the limits of nodes for such volumes."""
 
     def __init__(self, listing: Callable[[Resource], Listed]) -> None:
         """Create an instance that reads the listers that the function `listing` returns for each resource."""
@@ -92,11 +92,11 @@ class AttachedVolumes:
         self._nodes, self._attachments = listing(CSI_NODES), listing(VOLUME_ATTACHMENTS)
 
     def limits(self, pod: PodInfo) -> VolumeLimits | None:
-        """Return the limits for a pod's volumes; None if no CSI driver attaches any of them."""
+        """Return the limits for a pod's volumes; None if no CSI driver attaches any volume of the pod."""
         volumes = self._of(pod)
         if not volumes:
             return None
-        # A decision that checks no node with limits does not read the VolumeAttachments.
+        # If a decision checks no node with limits, the VolumeAttachments are not read.
         by_node = cache(self._by_node)
         return VolumeLimits(volumes, self._limits, cache(self._of), lambda node: by_node().get(node) or {})
 

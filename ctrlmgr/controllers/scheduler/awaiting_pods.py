@@ -1,4 +1,4 @@
-"""Holds the pods that have a node and wait until their volumes are bound, by their claims."""
+"""Holds the pods that have a node and wait until their volumes are bound; finds these pods by their claims."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AwaitingPods:
             self._by_claim.setdefault(claim, set()).add(key)
 
     def pop(self, key: Key) -> AwaitingPod | None:
-        """Remove a pod and return it; None if it does not wait."""
+        """Remove a pod and return it; None if the pod does not wait for volumes."""
         awaiting = self._pods.pop(key, None)
         for claim in awaiting.binding.claims if awaiting is not None else ():
             self._by_claim[claim].discard(key)

@@ -1,8 +1,9 @@
 """Reserves the volumes and devices of a pod for its node, and writes the reservations before the pod is bound.
 
-Guarantees, those of kube-scheduler's scheduling and binding cycles: a reservation counts in later decisions as soon as
-it is made (`Reserve`). Its writes run without the scheduler's lock (`PreBind`), so that the claims of several pods are
-written concurrently with decisions. If a write fails, the reservation is withdrawn (`Unreserve`).
+The guarantees are those of kube-scheduler's scheduling and binding cycles. A reservation counts in later decisions as
+soon as it is made (`Reserve`). The writes of a reservation run without the scheduler's lock (`PreBind`), so they run
+concurrently with decisions and with the writes of other pods. If a write fails, the whole reservation is withdrawn
+(`Unreserve`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ctrlmgr.scheduling.volume_binding import allotted
 
 
 class Binding(NamedTuple):
-    """A pod to bind and its node; the model of the cluster already counts the pod on that node."""
+    """A pod to bind, and its node. The model of the cluster already counts the pod on this node."""
 
     entry: Entry
     pod: Object
@@ -48,7 +49,7 @@ class Binding(NamedTuple):
         return bool(self.volumes or self.devices)
 
     def written(self) -> Binding:
-        """Return the binding after its writes, when all volumes are bound."""
+        """Return the binding in the state after its writes, in which all volumes are bound."""
         return self._replace(volumes=(), provisioned=None, devices=())
 
 
@@ -62,7 +63,7 @@ class BindingWrites:
         self._random = random
 
     def reserve(self, entry: Entry, pod: Object, node: str, labels: Mapping[str, str]) -> Binding:
-        """Reserve the volumes and the devices of a pod on a node, without writing; raises `Conflict`."""
+        """Reserve the volumes and the devices of a pod on a node, without writing objects; raises `Conflict`."""
         binding = Binding(entry, pod, node)
         if entry.pod.claims:
             binding = self._with_volumes(binding, labels)
@@ -86,7 +87,9 @@ class BindingWrites:
         )
 
     def write(self, binding: Binding, client: EngineClient, deciding: AbstractContextManager[object]) -> None:
-        """Write what a pod reserved; take the scheduler's lock `deciding` only to record what was written.
+        """Write the reservations of a pod.
+
+        Hold the scheduler's lock `deciding` only while the written objects are recorded.
 
         Raises the errors of `client` if a write fails.
         """
@@ -103,7 +106,7 @@ class BindingWrites:
                 self._surroundings.devices.settle(binding.devices, claims)
 
     def forget(self, binding: Binding) -> None:
-        """Stop to assume the volumes of a pod that was bound."""
+        """Forget the assumed states of the volumes of a pod that was bound."""
         self._surroundings.assumed.restore(binding.volumes)
 
     def release(self, binding: Binding, client: EngineClient) -> None:

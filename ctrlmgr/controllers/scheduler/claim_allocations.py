@@ -102,7 +102,7 @@ class AllocatedDevices:
         return known if known is not None and known.uid == claim.uid and known.revision > claim.revision else claim
 
     def put(self, claim: Object) -> None:
-        """Replace the recorded state of a claim, unless a newer state is known."""
+        """Record the state of a claim, unless a newer state is already recorded."""
         known = self._known.get(claim.key)
         if known is not None and known.uid == claim.uid and known.revision >= claim.revision:
             return
@@ -125,7 +125,7 @@ class AllocatedDevices:
         self._count(claim, 1)
 
     def settle(self, key: Key) -> None:
-        """Stop to count the devices of an allocation that is no longer being written."""
+        """Stop counting the devices of an allocation that is no longer being written."""
         pending = self._pending.pop(key, None)
         if pending is not None:
             self._count(pending, -1)

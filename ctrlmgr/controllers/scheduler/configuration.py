@@ -1,9 +1,9 @@
 """Reads a KubeSchedulerConfiguration (`kubescheduler.config.k8s.io/v1`), the configuration file of kube-scheduler.
 
 Guarantees: the file is checked with kube-scheduler's rules and messages. A field that the scheduler does not support is
-an error too, so that no part of a configuration is silently ignored; only fields that concern kube-scheduler's process
-have no effect: `clientConnection`, `leaderElection`, `parallelism`, `enableProfiling`, `enableContentionProfiling` and
-`delayCacheUntilActive`.
+also an error, so that no part of a configuration is silently ignored. Only the following fields, which concern
+kube-scheduler's process, have no effect: `clientConnection`, `leaderElection`, `parallelism`, `enableProfiling`,
+`enableContentionProfiling` and `delayCacheUntilActive`.
 """
 
 from __future__ import annotations
@@ -69,11 +69,13 @@ class Configuration:
     longest_backoff: int = 10
     """The shortest and the longest time that a pod waits after a failed attempt, in seconds."""
     extenders: tuple[ExtenderSettings, ...] = ()
-    """The extenders, the ignorable ones last."""
+    """The extenders; ignorable extenders are last."""
 
 
 def configured(file: str, scheduler_name: str, plugins: SchedulerPlugins) -> Configuration:
-    """Return the configuration in a file, or that of one scheduler if `file` is "", with the plugins of apps.
+    """Return the configuration in a file, with the plugins of apps.
+
+    If `file` is "", the configuration contains the default profile for `scheduler_name`.
 
     Raises `SettingsError`.
     """
@@ -82,7 +84,7 @@ def configured(file: str, scheduler_name: str, plugins: SchedulerPlugins) -> Con
 
 
 def _gated(profile: Profile) -> Profile:
-    """Return a profile without the plugin whose feature gate is off."""
+    """Return a profile without the plugin NodeDeclaredFeatures if the plugin's feature gate is off."""
     if is_on(FEATURES):
         return profile
     return replace(profile, filters=profile.filters - {FEATURES})
@@ -147,7 +149,7 @@ def _percentage(value: int | None, path: Path) -> Iterator[FieldError]:
 
 
 def _profile(document: Document, given: _Configuration, index: int, errors: list[FieldError]) -> Profile:
-    """Return a profile; the function adds what is wrong with it to `errors`."""
+    """Return a profile; the function adds the errors in the profile to `errors`."""
     own, path = given.profiles[index], Path("profiles").at(index)
     errors += _percentage(own.percentage_of_nodes_to_score, path.child("percentageOfNodesToScore"))
     percentages = (own.percentage_of_nodes_to_score, given.percentage_of_nodes_to_score, 0)

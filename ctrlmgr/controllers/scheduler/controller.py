@@ -3,11 +3,11 @@
 Guarantees:
 - The scheduler decides about one pod at a time; each decision takes all earlier decisions into account. The pod with
   the highest priority is scheduled first. Bindings are written concurrently with later decisions, which already count
-  the bound pods on their nodes. The claims of a pod are written in the same way, before its binding: decisions count
-  the volumes and devices from the time when the pod's node is chosen.
+  the bound pods on their nodes. The claims of a pod are also written concurrently with decisions, before the pod's
+  binding. Decisions count the pod's volumes and devices as soon as its node is chosen.
 - If a node is found, the pod is bound through `pods/NAME/binding`. If no node is found, the condition PodScheduled and
-  an Event contain the reason, with kube-scheduler's messages. Preemption deletes less important pods, after setting a
-  condition on them.
+  an Event contain the reason, with kube-scheduler's messages. Preemption sets a condition on less important pods, and
+  then deletes them.
 - Pods of other schedulers, pods with scheduling gates, and pods whose resource claims do not exist yet are ignored.
 
 The key `*` stands for the processing of pending changes. A key with a namespace and a name stands for a pod to
@@ -112,14 +112,15 @@ class Scheduler:
         self._group_cycle = GroupCycle(
             self._groups, self.world, self._bindings, self._refusals, self._decision_of, random.choice
         )
-        # Pods of groups that may be bound; the reconcile of the pod's key binds it.
+        # Pods of groups that may be bound. The reconcile of a pod's key binds the pod.
         self._permitted: dict[Key, Binding] = {}
         self._awaited = AwaitingPods()
-        # Held during a decision; guards the model of the cluster, the waiting pods and the random source.
+        # This lock is held during a decision. It guards the model of the cluster, the waiting pods and the random
+        # source.
         self._deciding = Lock()
 
     def on_start(self) -> Iterator[Key]:
-        """Reset all state from the caches, because another process may have scheduled pods meanwhile."""
+        """Read all state from the caches again, because another process may have scheduled pods in the meantime."""
         self.waiting = self._queue()
         self._awaited.clear()
         self._permitted.clear()
@@ -203,7 +204,7 @@ class Scheduler:
                 self._offer(pod, change.revision)
 
     def _offer(self, pod: PodInfo, revision: Revision) -> None:
-        """Queue a pod, unless it has scheduling gates or a missing resource claim."""
+        """Queue a pod, unless it has scheduling gates or one of its resource claims is missing."""
         lacks = self._surroundings.devices.missing(pod) or self._groups.missing(pod)
         if self.waiting.offer(pod, self._clock.monotonic(), lacks=lacks):
             self.wake(pod.key, 0.0, (revision,))
@@ -290,7 +291,10 @@ class Scheduler:
         return self.waiting.await_volumes(entry, awaited.volumes.until - now, now)
 
     def _bound_volumes(self, awaited: AwaitingPod, client: EngineClient) -> Binding | float | None:
-        """Return the binding of a pod that was assigned to a node before, if its volumes are bound now."""
+        """Continue a pod that waits for its volumes.
+
+        If all its volumes are bound now, return its binding. Otherwise return the seconds until the next attempt.
+        """
         entry, node = awaited.binding.entry, self.world.cluster.nodes.get(awaited.binding.node)
         labels = node.labels if node is not None else None
         found = progress(awaited.volumes, self._surroundings.volumes(entry.pod), labels, self._clock.monotonic())
@@ -323,7 +327,9 @@ class Scheduler:
         )
 
     def _bind(self, binding: Binding, client: EngineClient) -> float | None:
-        """Write what a pod reserved, and bind the pod; return the seconds until its volumes are checked, if it waits.
+        """Write a pod's reservations, and bind the pod.
+
+        If the pod must wait for its volumes, return the seconds until the volumes are checked.
 
         The caller must not hold the lock.
         """

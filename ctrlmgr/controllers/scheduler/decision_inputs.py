@@ -154,7 +154,7 @@ class DecisionInputs:
         return found.view(_Owner).spec.selector
 
     def volumes(self, pod: PodInfo) -> Volumes:
-        """Return the node requirements of a pod's volume claims, or the problem with these claims."""
+        """Return the node requirements of a pod's volume claims, or a description of the problem with these claims."""
         if not pod.view.spec.volumes:
             return NO_VOLUMES
         selectors: list[NodeSelector] = []
@@ -168,7 +168,7 @@ class DecisionInputs:
         return Volumes(tuple(selectors), self._zones(claims), once, tuple(delayed), self._attached.limits(pod))
 
     def _knows_volume(self, key: Key) -> bool:
-        """Return whether the volume to which a claim is bound is in the cache; True if the claim is not bound."""
+        """Return whether the cache contains the volume to which a claim is bound; True if the claim is not bound."""
         claim = self._claim(key)
         name = claim.view(_Claim).spec.volume_name if claim is not None else ""
         return not name or self._volumes.get(Key("", name)) is not None
@@ -204,10 +204,12 @@ class DecisionInputs:
         return self.assumed.newest(self._claims.get(key))
 
     def assume(self, desired: Mapping[Key, str], node: str) -> list[Object]:
-        """Return the writes that bind claims to volumes, or request provisioning for a node; assume them from now on.
+        """Return the writes that bind claims to volumes or request provisioning for a node.
 
-        The volume "" of a claim means that its volume must be provisioned. A PersistentVolume in the result is to be
-        updated. A claim in the result is to be annotated with the selected node.
+        Assume their effects from now on.
+
+        If the volume of a claim is "", the volume must be provisioned. The caller must update the PersistentVolumes in
+        the result, and annotate the claims in the result with the selected node.
         """
         writes = []
         for key, volume in desired.items():

@@ -1,8 +1,9 @@
-"""Calls the extenders of a KubeSchedulerConfiguration, in the wire form `k8s.io/kube-scheduler/extender/v1`.
+"""Calls the extenders of a KubeSchedulerConfiguration, in the format of `k8s.io/kube-scheduler/extender/v1`.
 
-Guarantees: a call ends within the extender's timeout, and the scheduler's thread waits for it, not the event loop. A
-call is sent once; an answer other than 200 is an error. Pods and nodes are sent as the caches of kube-scheduler contain
-them: without `kind`, `apiVersion` and `managedFields`. As in Go, the case of field names in answers does not matter.
+Guarantees: a call ends within the extender's timeout. The scheduler's thread waits for the call; the event loop does
+not wait. A call is not retried, and an answer whose status is not 200 is an error. Pods and nodes are sent without
+`kind`, `apiVersion` and `managedFields`, because the caches of kube-scheduler do not contain these fields. As in Go,
+field names in answers may be in upper or lower case.
 """
 
 from __future__ import annotations
@@ -85,9 +86,10 @@ class ExtenderSettings(NamedTuple):
     weight: int = 0
     timeout: float = 5.0
     caches_nodes: bool = False
-    """Whether the extender is sent names of nodes and uids of pods only (`nodeCacheCapable`)."""
+    """Whether only the names of nodes and the uids of pods are sent to the extender (`nodeCacheCapable`)."""
     managed: frozenset[str] = frozenset()
-    """The extended resources because of which a pod is sent to the extender; empty: every pod is sent."""
+    """A pod is sent to the extender only if it requests one of these extended resources; if empty, every pod is sent.
+    """
     is_ignorable: bool = False
     authorities: bytes = b""
     certificate: bytes = b""
@@ -136,7 +138,7 @@ class PodExtender:
 
     @property
     def weight(self) -> int:
-        """The factor of its scores; 0 if the extender does not score nodes."""
+        """The factor of the extender's scores; 0 if the extender does not score nodes."""
         return self._settings.weight if self._settings.prioritize_verb else 0
 
     @property
@@ -244,12 +246,12 @@ class Extenders:
         self._pods = pods
 
     def of(self, pod: Object, client: EngineClient) -> list[PodExtender]:
-        """Return the extenders that are interested in a pod, and call them with `client`."""
+        """Return the extenders that are interested in a pod; the returned extenders make their calls with `client`."""
         interested = (each for each in self._settings if each.is_interested(pod))
         return [PodExtender(each, pod, self._nodes, self._pods, client.call) for each in interested]
 
     def bind(self, pod: Object, node: str, client: EngineClient) -> None:
-        """Bind a pod, by the extender that binds pods or by a write.
+        """Let the extender that binds pods bind a pod; if there is no such extender, write the binding.
 
         Raises `ExtenderError`, and the errors of `client`.
         """
@@ -266,7 +268,7 @@ class Extenders:
 
 
 def _fold(answer: Any) -> Any:
-    """Return an answer with the names of its fields in lower case, without null values; names of nodes are kept."""
+    """Return an answer with its field names in lower case, and without null values; names of nodes are not changed."""
     if isinstance(answer, list):
         return [_fold(each) for each in answer]
     if not isinstance(answer, dict):

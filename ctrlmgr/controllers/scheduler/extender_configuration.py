@@ -58,7 +58,7 @@ class ExtenderFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
 
 def validate_extenders(extenders: Sequence[ExtenderFields], path: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with extenders (`validateExtenders`)."""
+    """Yield the errors in the configuration of extenders (`validateExtenders`)."""
     managed: set[str] = set()
     for index, each in enumerate(extenders):
         at = path.at(index)
@@ -84,9 +84,11 @@ def _resource_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def extender_settings(given: ExtenderFields, folder: File) -> ExtenderSettings:
-    """Return the settings of an extender; raises `ValueError` if they are unusable, and `OSError` of its files.
+    """Return the settings of an extender.
 
-    Relative names of files refer to `folder`.
+    Raises `ValueError` if the settings are unusable, and `OSError` if a file cannot be read.
+
+    Relative file names refer to `folder`.
     """
     tls = given.tls_config or Tls()
     authorities = _pem(tls.ca_data, tls.ca_file, folder)
@@ -121,7 +123,7 @@ def _seconds(text: str) -> float:
 
 
 def _pem(data: str, file: str, folder: File) -> bytes:
-    """Return PEM from base64, which takes precedence, or from a file."""
+    """Return PEM from a base64 text or, if the text is empty, from a file."""
     try:
         return b64decode(data, validate=True) if data else (folder / file).read_bytes() if file else b""
     except Base64Error as error:

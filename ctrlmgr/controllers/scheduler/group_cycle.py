@@ -1,11 +1,11 @@
 """Decides about all waiting pods of a PodGroup at once (`pkg/scheduler/schedule_one_podgroup.go`).
 
-Guarantees: the pods get nodes in the order of the queue, and each decision counts the earlier pods of the group. If
-one pod is permitted to be bound, all pods with a node are bound; otherwise none is, and no pod is preempted. Pods of a
-group are tried again after their backoff, not after an event.
+Guarantees: the pods get nodes in the order of the queue, and each decision counts the earlier pods of the group. If one
+pod is permitted to be bound, all pods with a node are bound; otherwise no pod is bound, and no pod is preempted. Pods
+of a group are tried again after their backoff, not after an event.
 
-A pod that needs preemption counts on its node without the victims. If the group fits in this way, the victims are
-deleted, and the whole group is tried again.
+If a pod needs preemption, it counts on its node, and its victims do not count. If the whole group fits under this
+assumption, the victims are deleted, and the whole group is tried again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Attempt:
     binding: Binding | None = None
     """The reservations of the pod on its node; None if the pod has no node, or must preempt other pods first."""
     permit: str = ""
-    """Why the pod is not permitted to be bound."""
+    """The reason why the pod is not permitted to be bound; empty if the pod is permitted."""
 
 
 class GroupCycle:
@@ -68,7 +68,10 @@ class GroupCycle:
         self._choose = choose
 
     def run(self, key: Key, members: Sequence[tuple[Entry, Object]], client: EngineClient) -> list[Binding]:
-        """Return the pods of the group to bind, which count on their nodes; write the refusals of the other pods."""
+        """Return the pods of the group that must be bound; write the refusals of the other pods.
+
+        The model counts the returned pods on their nodes.
+        """
         error = _one_scheduler(members)
         attempts = [] if error else self._attempts(members, client)
         failed = next((each for each in attempts if each.decision.reason == FAILED), None)
@@ -104,7 +107,10 @@ class GroupCycle:
         return found
 
     def _place(self, attempt: _Attempt) -> None:
-        """Count a pod on its node, if it has one; raises `GroupError`, and `Conflict` if its claims are unusable."""
+        """Count a pod on its node, if the pod has a node.
+
+        Raises `GroupError`, and `Conflict` if the pod's claims are unusable.
+        """
         decision, entry = attempt.decision, attempt.entry
         candidate = decision.preemption.candidate if decision.preemption is not None else None
         if decision.best:
@@ -143,7 +149,7 @@ class GroupCycle:
 
 
 def _one_scheduler(members: Sequence[tuple[Entry, Object]]) -> str:
-    """Return what is wrong if the pods name several schedulers; "" otherwise."""
+    """Return an error message if the pods name several schedulers; "" if they name only one."""
     names = [entry.pod.view.spec.scheduler_name for entry, _ in members]
     other = next((each for each in names if each != names[0]), None)
     if other is None:
@@ -153,7 +159,7 @@ def _one_scheduler(members: Sequence[tuple[Entry, Object]]) -> str:
 
 
 def _refusal(attempt: _Attempt | None, error: str, *, preempts: bool) -> Decision:
-    """Return the decision to write for a pod that is not bound."""
+    """Return the decision that is written for a pod that is not bound."""
     if error:
         is_own = attempt is not None and attempt.decision.reason == FAILED
         return attempt.decision if attempt is not None and is_own else Decision(message=error, reason=FAILED)

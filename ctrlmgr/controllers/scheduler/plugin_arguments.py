@@ -258,4 +258,4 @@ ARGUMENTS: Final[dict[str, tuple[type[_Args], _Apply]]] = {
     "DefaultPreemption": (PreemptionArgs, _preemption),
     "VolumeBinding": (VolumeArgs, _volumes),
 }
-"""The arguments of each plugin that has any: their type, and the function that checks and applies them."""
+"""For each plugin that has arguments: the type of the arguments, and the function that checks and applies them."""

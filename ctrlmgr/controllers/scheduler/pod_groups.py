@@ -1,8 +1,8 @@
 """Decides when the pods of a PodGroup may be scheduled and bound, as kube-scheduler's plugin GangScheduling does.
 
 Guarantees: if the feature gate GenericWorkload is off, pods have no groups. If GangScheduling is off, the policy of a
-group has no effect. A pod of a gang is not queued before `minCount` pods of the gang exist (`PreEnqueue`). It is not
-bound before `minCount` pods of the gang have a node (`Permit`).
+group has no effect. A pod of a gang is not queued before `minCount` pods of the gang exist (`PreEnqueue`). A pod of a
+gang is not bound before `minCount` pods of the gang have a node (`Permit`).
 """
 
 from __future__ import annotations
@@ -55,10 +55,13 @@ class GroupError(Exception):
 
 
 class PodGroups:
-    """The PodGroups of a cluster, and the number of their pods."""
+    """The PodGroups of a cluster, and the number of pods of each PodGroup."""
 
     def __init__(self, groups: Lister | None, cache: SchedulerCache, clock: Clock) -> None:
-        """Create an instance that reads a lister, None if the feature gate is off, and counts the pods of `cache`."""
+        """Create an instance that reads a lister and counts the pods of `cache`.
+
+        The lister is None if the gate is off.
+        """
         self._groups = groups
         self._cache = cache
         self._clock = clock
@@ -68,7 +71,7 @@ class PodGroups:
         return pod.group if self._groups is not None else None
 
     def missing(self, pod: PodInfo) -> str:
-        """Return why a pod cannot be queued yet; "" if it can be queued."""
+        """Return the reason why a pod cannot be queued yet; "" if the pod can be queued."""
         key = self.of(pod)
         if key is None or not is_on(_GANGS):
             return ""
@@ -78,7 +81,10 @@ class PodGroups:
         return FEW_PODS if len(self._cache.members.get(key, ())) < minimum(group) else ""
 
     def permit(self, pod: PodInfo) -> str:
-        """Return why a pod that has a node cannot be bound yet; "" if it can be bound; raises `GroupError`."""
+        """Return the reason why a pod that has a node cannot be bound yet; "" if it can be bound.
+
+        Raises `GroupError`.
+        """
         key = self.of(pod)
         if key is None or not is_on(_GANGS):
             return ""
@@ -89,7 +95,7 @@ class PodGroups:
         return FEW_SCHEDULED if self._cache.placed_members(key) < minimum(group) else ""
 
     def write_condition(self, key: Key, *, is_true: bool, reason: str, message: str, client: EngineClient) -> None:
-        """Write the condition PodGroupScheduled, unless the group was scheduled before; a failed write is not retried.
+        """Write the condition PodGroupScheduled, unless the group was scheduled earlier; a failed write is not retried.
 
         The write is skipped if the condition is unchanged.
         """
@@ -122,7 +128,7 @@ class PodGroups:
 
 
 def no_group(key: Key) -> str:
-    """Return why a pod of a group that does not exist is not queued."""
+    """Return the reason why a pod is not queued if its group does not exist."""
     return f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
 
 

@@ -1,4 +1,4 @@
-"""Writes what preemption decided: it deletes the victims, after setting a condition on them."""
+"""Writes the result of preemption: sets a condition on the victims, and then deletes them."""
 
 from __future__ import annotations
 

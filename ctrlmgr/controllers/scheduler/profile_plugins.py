@@ -1,9 +1,10 @@
-"""Resolves the plugins of a profile: which of them are enabled at which extension point, and with which weights.
+"""Resolves the plugins of a profile: which plugins are enabled at which extension point, and with which weights.
 
-The guarantees are those of kube-scheduler: what is enabled or disabled at one
-extension point takes precedence over `multiPoint`, and `*` disables all plugins. Filters always run in the order of
-the default profile. Plugins can be chosen for `multiPoint`, `filter`, `score` and `postFilter` only: the scheduler
-always sorts its queue by priority, respects scheduling gates, and binds pods itself.
+The guarantees are those of kube-scheduler: the plugins that are enabled or disabled at one extension point take
+precedence over those of `multiPoint`. The name `*` disables all plugins. Filters always run in the order of the default
+profile. Plugins can be chosen only for `multiPoint`, `filter`, `score` and `postFilter`. For the other extension
+points, the plugins cannot be replaced: the scheduler sorts its queue by priority, respects scheduling gates, and binds
+pods itself.
 """
 
 from __future__ import annotations

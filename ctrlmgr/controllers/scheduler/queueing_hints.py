@@ -1,7 +1,7 @@
-"""Decides whether an event may make a pod schedulable, by the plugins that refused it (`QueueingHintFn`).
+"""Decides whether an event may make a pod schedulable; the plugins that refused the pod decide (`QueueingHintFn`).
 
-Guarantees: a hint skips an event only if the object of the event cannot change the plugin's refusal. A plugin without a
-hint for a kind of event, such as a plugin of an app, is asked again after every event that may concern it.
+Guarantees: a hint skips an event only if the object of the event cannot change the plugin's refusal. If a plugin (such
+as an app's plugin) has no hint for a kind of event, the plugin decides again after every event that may concern it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, i
 
 
 class ClusterEvent(Enum):
-    """A kind of event after which a pod may fit on a node although it fitted on no node before.
+    """A kind of event after which a pod that fitted on no node may fit on a node.
 
     The value is the label of the event in metrics.
     """
@@ -60,7 +60,7 @@ def _always(pod: PodInfo, happening: Happening) -> bool:
 
 
 def _became(check: Callable[[PodInfo, NodeInfo], bool]) -> Hint:
-    """Return a hint: the node passes the check now, and it did not before the event."""
+    """Return a hint that checks whether the node passes the check now, but did not pass it before the event."""
 
     def hint(pod: PodInfo, happening: Happening) -> bool:
         node, old = happening.node, happening.old_node
@@ -93,7 +93,7 @@ def _has_features(pod: PodInfo, node: NodeInfo) -> bool:
 
 
 def _has_more(pod: PodInfo, happening: Happening) -> bool:
-    """Return whether the pod fits on the node without other pods, and the node has more of what the pod needs."""
+    """Return whether the pod would fit on the empty node, and the event added resources that the pod needs."""
     node, old = happening.node, happening.old_node
     if node is None:
         return True
@@ -104,7 +104,7 @@ def _has_more(pod: PodInfo, happening: Happening) -> bool:
 
 
 def _frees_resources(pod: PodInfo, happening: Happening) -> bool:
-    """Return whether a pod ended, or needs less of what the pod needs."""
+    """Return whether another pod ended, or now requests less of a resource that the pod needs."""
     other, old = happening.pod, happening.old_pod
     if happening.event is ClusterEvent.POD_GONE or other is None or old is None:
         return True
@@ -118,7 +118,7 @@ def _frees_ports(pod: PodInfo, happening: Happening) -> bool:
 
 
 def _frees_volumes(pod: PodInfo, happening: Happening) -> bool:
-    """Return whether the pod that ended had a disk or a claim that the pod needs."""
+    """Return whether the ended pod used a disk or a claim that the waiting pod needs."""
     gone = happening.old_pod
     if gone is None:
         return True
@@ -137,7 +137,7 @@ def _is_own_claim(pod: PodInfo, happening: Happening) -> bool:
 
 
 def _changes_device_claim(pod: PodInfo, happening: Happening) -> bool:
-    """Return whether a claim of the pod changed, or another claim was deallocated."""
+    """Return whether a claim of the pod changed, or any claim was deallocated."""
     claim, old = happening.object, happening.old_object
     if claim is None:
         return True
@@ -186,7 +186,10 @@ def _changes_topology(pod: PodInfo, happening: Happening) -> bool:
 
 
 def _changes_neighbours(pod: PodInfo, happening: Happening) -> bool:
-    """Return whether a term of the pod selects the pod of the event, or the other way round, in any namespace."""
+    """Return whether a term of the pod selects the event's pod, or a term of the event's pod selects the pod.
+
+    Namespaces are ignored.
+    """
     own = (*(pod.affinity.required or ()), *pod.required_anti_affinity)
     states = [each for each in (happening.pod, happening.old_pod) if each is not None]
     return any(_selects(own, each) or _selects(each.required_anti_affinity, pod) for each in states)
@@ -235,7 +238,7 @@ HINTS: Final[Mapping[str, _Hints]] = {
     ),
     "NodeDeclaredFeatures": _nodes(_became(_has_features)),
 }
-"""The events after which each plugin may accept a pod that it refused, with the hint that decides."""
+"""For each plugin, the events after which it may accept a pod that it refused, and the hint that decides."""
 
 
 def hint_of(plugin: str, event: ClusterEvent) -> Hint | None:

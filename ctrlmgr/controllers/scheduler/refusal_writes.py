@@ -1,4 +1,4 @@
-"""Writes the decision about a pod that fits on no node: an Event, a condition, and what preemption decided."""
+"""Writes the decision about a pod that fits on no node: an Event, a condition, and the result of preemption."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RefusalWrites:
         self._clock = clock
 
     def write(self, entry: Entry, pod: Object, decision: Decision, cluster: Cluster, client: EngineClient) -> None:
-        """Preempt pods for a pod or deallocate its claim, as decided, and write the reason to the pod and an Event.
+        """Execute a decision: preempt pods or deallocate a claim, and write the reason to the pod and to an Event.
 
         Raises the errors of `client` if a write fails.
         """

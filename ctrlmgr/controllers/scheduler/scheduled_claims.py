@@ -6,9 +6,10 @@ Guarantees, as in Kubernetes (`pkg/scheduler/framework/plugins/dynamicresources`
   its claims exist.
 - A pod is bound only to a node that can access the devices of all its claims, and only after the claims are allocated
   and reserved for the pod.
-- A claim whose devices no node of its pod can reach is deallocated if no other pod uses it.
+- If no suitable node for a pod can reach the devices of a claim, and no other pod uses the claim, the claim is
+  deallocated.
 
-Extended resources of device classes are not allocated by this module, and binding does not wait for binding conditions.
+This module does not allocate extended resources of device classes, and binding does not wait for binding conditions.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 
 class Reservation(NamedTuple):
-    """A claim to reserve for a pod, and its new allocation; None if the claim is allocated already."""
+    """A claim to reserve for a pod, and its new allocation.
+
+    The allocation is None if the claim is allocated already.
+    """
 
     claim: Object
     allocation: dict[str, Any] | None = None
@@ -77,7 +81,7 @@ class DeviceClaims:
         self._index: SliceIndex | None = None
 
     def follow(self) -> None:
-        """Start to keep the state of ResourceClaims, ResourceSlices and DeviceTaintRules.
+        """Start keeping the state of ResourceClaims, ResourceSlices and DeviceTaintRules.
 
         The caller must call `note` for each change of a claim, slice or rule.
         """
@@ -121,7 +125,7 @@ class DeviceClaims:
     def reserve(
         self, pod: PodInfo, node: NodePlace, devices: Devices, new_id: Callable[[], str]
     ) -> tuple[Reservation, ...]:
-        """Return the writes that allocate the pod's claims for a node and reserve them; count their devices from now.
+        """Return the writes that allocate and reserve the pod's claims for a node; count their devices from now on.
 
         Raises `Conflict` if a claim is unusable.
         """
@@ -137,7 +141,7 @@ class DeviceClaims:
         return tuple(each for each in found if each.allocation or not _is_reserved(each.claim.view(ClaimFields), pod))
 
     def settle(self, reservations: Sequence[Reservation], written: Sequence[Object]) -> None:
-        """Record the claims that were written, and stop to count the devices of other reservations."""
+        """Record the claims that were written, and stop counting the devices of reservations that were not written."""
         for each in written:
             self._written(each)
         for reserved in reservations:
@@ -249,7 +253,7 @@ def _allocated(claim: Object, pod: PodInfo) -> Allocated:
 
 
 def write_reservation(reservation: Reservation, pod: PodInfo, client: EngineClient, now: str) -> Object:
-    """Write a claim with its new allocation, if there is a new allocation, and with the pod as a user.
+    """Write a claim: set its new allocation, if there is one, and add the pod to the users of the claim.
 
     `now` is RFC 3339. Return the stored claim. Raises the errors of `client` if a write fails.
     """
@@ -265,7 +269,10 @@ def write_reservation(reservation: Reservation, pod: PodInfo, client: EngineClie
 
 
 def _allocated_claim(claim: Object, allocation: dict[str, Any], client: EngineClient, now: str) -> Object:
-    """Return a claim with an allocation in its status, which is not written yet; add the finalizer, if it lacks it."""
+    """Return a claim with an allocation in its status; the status is not written yet.
+
+    If the claim lacks the finalizer, the finalizer is written.
+    """
     if FINALIZER not in (claim.metadata.finalizers or ()):
         claim = client.update(claim.with_metadata(finalizers=[*(claim.metadata.finalizers or ()), FINALIZER]))
     return _with_allocation(claim, {"allocationTimestamp": now, **allocation})
@@ -282,7 +289,7 @@ def _with_allocation(claim: Object, allocation: dict[str, Any]) -> Object:
 
 
 def _name(pod: PodInfo, reference: PodClaimView) -> str | None:
-    """Return the name of the claim for an entry of a pod; None if no claim was needed (`Name` of `resourceclaim`)."""
+    """Return the name of the claim for an entry in a pod; None if no claim was needed (`Name` in `resourceclaim`)."""
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name
     for each in pod.view.status.resource_claim_statuses or ():

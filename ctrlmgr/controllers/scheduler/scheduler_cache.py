@@ -2,7 +2,8 @@
 
 Guarantees: the informers' thread only queues changes. The scheduler processes queued changes in log order before a
 decision (`catch_up`); therefore the model does not change during a decision. A pod counts for its node as soon as the
-scheduler has chosen the node, before the caches contain its binding, unless the binding fails.
+scheduler has chosen the node, even before the caches contain the binding. If the binding fails, the pod no longer
+counts.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class ChangeEffect(NamedTuple):
     change: Change | None = None
     """The change of an object that is neither a pod nor a node nor a namespace."""
     group: Key | None = None
-    """A PodGroup that was created, or to which a pod was added."""
+    """The PodGroup that was created, or to which a pod was added."""
     revision: int = 0
 
 
@@ -56,7 +57,7 @@ class SchedulerCache:
         self._names = scheduler_names
         self._changes: deque[Change] = deque()
         self._places: dict[Key, PodPlacement] = {}
-        # Pods on nodes that do not exist (yet), by the node's name.
+        # Pods on nodes that the model does not contain (yet), by the node's name.
         self._elsewhere: dict[str, dict[Key, PodInfo]] = {}
         self.cluster = Cluster()
         self.members: dict[Key, set[Key]] = {}
@@ -107,7 +108,7 @@ class SchedulerCache:
         return {("nodes",): len(self.cluster.nodes), ("pods",): len(self._places), ("assumed_pods",): assumed}
 
     def placed_members(self, group: Key) -> int:
-        """Return how many pods of a PodGroup have a node, or are being bound to one."""
+        """Return the number of pods of a PodGroup that have a node or are being bound to a node."""
         return sum(each in self._places for each in self.members.get(group, ()))
 
     def _membership(self, change: Change) -> Key | None:
@@ -170,7 +171,7 @@ class SchedulerCache:
         self.cluster.drop_nomination(pod.key)
         if before is None or before.assumed:
             return ChangeEffect(Happening(ClusterEvent.POD_PLACED, pod), gone=pod.key)
-        # After a resize, the pod may need less.
+        # After a resize, the pod may need fewer resources.
         if before.pod.labels != pod.labels or before.pod.requests != pod.requests:
             return ChangeEffect(Happening(ClusterEvent.POD_CHANGED, pod, before.pod), gone=pod.key)
         return ChangeEffect(gone=pod.key)

@@ -105,4 +105,4 @@ def count_scheduled(attempts: int, seconds: float) -> None:
 
 
 _MANY: Final = 15
-"""The number of attempts from which the label `attempts` counts no further."""
+"""The number of attempts from which on the label `attempts` is `15+`."""

@@ -1,12 +1,13 @@
-"""The scheduling queue contains the waiting pods, and decides which pod is next and when a pod is retried.
+"""Implements the scheduling queue of waiting pods, and decides which pod is next and when a pod is retried.
 
-Guarantees, those of kube-scheduler's queue:
+The guarantees are those of kube-scheduler's queue:
 
 - Pods are sorted by priority, then by the time when they were added.
-- A pod that fits on no node waits for an event that concerns the plugin that refused it, but for at most five minutes.
-  A pod is retried only after its backoff, which is one second and doubles with each failure up to ten seconds.
-- An event that was processed before the decision about a pod is part of the state of that decision; the other events
-  are processed after it, so no change is missed between two attempts.
+- A pod that fits on no node waits for an event that concerns a plugin that refused the pod. The pod waits at most five
+  minutes. A pod is retried only after its backoff, which is one second after the first failure; each further failure
+  doubles the backoff, up to ten seconds.
+- Events that are processed before the decision about a pod are part of the state of that decision. All other events are
+  processed after the decision, so no change is missed between two attempts.
 - A pod with scheduling gates, or with missing resource claims, is not in the queue.
 
 In this module, seconds are read from a monotonic clock.
@@ -67,7 +68,8 @@ class Waiting:
     entries: dict[Key, Entry] = field(default_factory=dict)
     gated: dict[Key, PodInfo] = field(default_factory=dict)
     _ready: list[tuple[int, float, Key]] = field(default_factory=list)
-    # Entries that wait for an event. Only these are checked when an event occurs, however many other pods wait.
+    # Entries that wait for an event. When an event occurs, only these entries are checked, however many other pods
+    # wait.
     _parked: dict[Key, Entry] = field(default_factory=dict)
 
     def backoff(self, attempts: int) -> float:
@@ -101,12 +103,12 @@ class Waiting:
         self.gated.pop(key, None)
 
     def must_wait(self, key: Key, now: float) -> bool:
-        """Return whether a waiting pod with a higher priority than the given pod should be tried now."""
+        """Return whether the given pod must wait, because a pod with a higher priority should be tried now."""
         first = self.first(now)
         return first is not None and self.entries[first].pod.priority > self.entries[key].pod.priority
 
     def first(self, now: float) -> Key | None:
-        """Return the next pod; None if no pod should be tried now; pods whose backoff is not over are skipped."""
+        """Return the next pod; None if no pod should be tried now. Pods whose backoff is not over are skipped."""
         while self._ready:
             order = self._ready[0]
             entry = self.entries.get(order[2])
@@ -118,7 +120,7 @@ class Waiting:
     def seconds_until(self, key: Key, now: float) -> float | None:
         """Return the seconds until a pod should be tried.
 
-        0 if it should be tried now, None if the pod is not in the queue.
+        Return 0 if the pod should be tried now, and None if the pod is not in the queue.
         """
         entry = self.entries.get(key)
         if entry is None:
@@ -130,7 +132,7 @@ class Waiting:
         return max(entry.not_before - now, 0.0)
 
     def take(self, key: Key, now: float) -> Entry:
-        """Return the entry of a pod for which a decision is made now."""
+        """Return the entry of a pod about which the caller makes a decision now."""
         entry = self.entries[key]
         entry.is_active = False
         self._parked[key] = entry
@@ -157,7 +159,7 @@ class Waiting:
         return seconds
 
     def volume_changed(self, key: Key, now: float) -> None:
-        """Try a pod again now, because one of the volumes for which it waits may be bound."""
+        """Let a pod be tried again now, because one of the volumes for which it waits may be bound."""
         entry = self.entries.get(key)
         if entry is not None and not entry.is_active:
             entry.not_before = now
@@ -180,7 +182,7 @@ class Waiting:
         return entry.not_before - now
 
     def happened(self, happening: Happening, now: float) -> Iterator[tuple[Key, float]]:
-        """Yield the pods that an event may make schedulable, with the seconds until each may be tried."""
+        """Yield the pods that an event may make schedulable, with the seconds until each of these pods may be tried."""
         for key, entry in [*self._parked.items()]:
             if concerns(happening, entry):
                 self._activate(entry, happening.event.value, now)
@@ -217,7 +219,7 @@ def _queue_of(entry: Entry, now: float) -> str:
 def concerns(happening: Happening, entry: Entry) -> bool:
     """Return whether an event may make a pod schedulable.
 
-    If no plugin refused the pod, every event may.
+    If no plugin refused the pod, every event may make the pod schedulable.
     """
     return not entry.refused_by or any(_helps(plugin, happening, entry.pod) for plugin in entry.refused_by)
 
