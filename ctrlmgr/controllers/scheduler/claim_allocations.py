@@ -79,7 +79,7 @@ class ClaimFields(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def results(self) -> Sequence[DeviceResult]:
-        """The allocated devices, except those with admin access, which do not make a device unavailable."""
+        """The devices that the allocation makes unavailable; devices with admin access stay available."""
         allocation = self.status.allocation
         found = (allocation.devices.results or ()) if allocation is not None else ()
         return [each for each in found if not each.admin_access]
