@@ -1,11 +1,12 @@
 """The `ctrlmgr` command: the only package that prints, reads the command line and sets the exit code.
 
 Guarantees:
-- Exit codes are listed in `ExitCode`; in addition, 130 means Ctrl-C, and 141 that the program that reads the output (`|
-  head`) has ended.
-- An error is one line, `error: …`, on stderr, which says what to do. A traceback in the output is always a bug.
-- The command starts fast, because the module of a subcommand is imported only when the subcommand is used. SQLAlchemy
-  and other large packages are imported only when a subcommand runs.
+- Exit codes are listed in `ExitCode`; the code 130 means that the user pressed Ctrl-C. The code 141 means that the
+  program that reads the output (`| head`) has ended.
+- An error is printed as one line, `error: …`, on stderr; the line says what to do. A traceback in the output is always
+  a bug.
+- The command starts fast, because it imports the module of a subcommand only when the subcommand is used. It imports
+  SQLAlchemy and other large packages only when a subcommand runs.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ COMMANDS: Mapping[str, str] = {
 
 
 _MEANT: Mapping[str, str] = dict.fromkeys(("--host", "--bind"), "--listen HOST:PORT")
-"""ctrlmgr's replacement for a flag of Kubernetes' servers."""
+"""For each flag of Kubernetes' servers that ctrlmgr lacks, the option of ctrlmgr that replaces the flag."""
 
 
 class ExitCode(enum.IntEnum):
@@ -104,7 +105,8 @@ class _Commands(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python flushes stdout again at exit; stdout is redirected to /dev/null so that this flush raises no error.
+            # Python flushes stdout again at exit. stdout is redirected to /dev/null, so that this flush raises no
+            # error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.PIPE_CLOSED
         return result

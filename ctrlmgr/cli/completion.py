@@ -1,4 +1,4 @@
-"""Shell completion of kinds, names, namespaces, points in time, ready-made queries and controllers.
+"""Provides shell completion of kinds, names, namespaces, points in time, ready-made queries and controllers.
 
 Guarantees: completion only reads, and only from an existing log. If the log cannot be read, completion offers no values
 and prints nothing. If a list of completions is long, only its first entries are offered.
@@ -59,7 +59,7 @@ def _database(context: click.Context) -> Iterator[Database]:
 
 @_offering
 def kinds(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the kinds in the log as completions, also after a comma.
+    """Offer the kinds in the log as completions, for each element of a list that is separated by commas.
 
     After `KIND/`, offer the names of objects of that kind.
     """
@@ -161,7 +161,7 @@ def question_parameters(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def controllers(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer `*` and each controller, with and without a minus, for each element of a list."""
+    """For each element of a list, offer `*`, and each controller with and without a minus before its name."""
     from ctrlmgr.controllers import registry
 
     before, comma, _ = typed.rpartition(",")

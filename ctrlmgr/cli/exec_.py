@@ -2,8 +2,8 @@
 
 Guarantees:
 - The server listens on a free port of 127.0.0.1 and keeps all files in a temporary directory.
-- The exit code is that of the command, or 128 + N if signal N ended the command. 126 and 127 have the same meaning as
-  in a shell.
+- The exit code is the command's exit code, or 128 + N if signal N ended the command. The exit codes 126 and 127 have
+  the same meaning as in a shell.
 - Before this process ends, it stops the server and removes the temporary directory, even after SIGTERM, SIGHUP and
   Ctrl-C. If `--keep` is given, the temporary directory is kept after a failure of the command.
 """
@@ -45,7 +45,7 @@ _OUTPUT_LINES = 10
 @takes_settings(*_SETTINGS)
 @click.option("--keep", is_flag=True, help="If the command fails, keep the log and print commands that inspect it.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-# this reports wrong settings before the server starts
+# this check reports wrong settings before the server starts
 def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:
     """Run COMMAND with a new control plane, which stops when the command ends.
 
@@ -163,7 +163,7 @@ class _Forwarding:
 
     def _take(self, number: int, _: FrameType | None) -> None:
         if self._child is not None:
-            # if this process is in the foreground, the terminal sends Ctrl-C to the command, too
+            # if this process is in the foreground, the terminal also sends Ctrl-C to the command
             if number != signal.SIGINT or not _is_in_foreground():
                 self._child.send_signal(number)
         elif self._is_starting:

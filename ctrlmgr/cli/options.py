@@ -1,4 +1,4 @@
-"""Code that commands share: options, settings, access to the log, and error output."""
+"""Contains code that commands share: options, settings, access to the log, and error output."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ _OWN_OPTIONS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ("--kubeconfig", "kubeconfig", Path),
     ("--use-service-account-credentials", "as_accounts", lambda text: text == "true"),
 )
-"""The flags of kube-controller-manager that are options of `serve` itself, with their parameters and types."""
+"""The flags of kube-controller-manager that are not settings but options of `serve`, with their parameters and types.
+"""
 
 _SHORT = {"--v": ("-v",)}
 """The short names of flags of Kubernetes' programs."""
@@ -109,13 +110,13 @@ def _kubernetes_option(flag: str, text: str) -> Callable[[Callable[..., Any]], C
 
 
 def section_title(flag: str) -> str:
-    """Return the title of the section in which Kubernetes' programs describe a flag; empty if they do not have it."""
+    """Return the title of the section in which Kubernetes' programs describe a flag; empty if they lack the flag."""
     section = SECTIONS.get(flag, "")
     return _title(section) if section else ""
 
 
 def section_titles() -> list[str]:
-    """Return the titles of the sections of Kubernetes' programs, in their order, and of the removed flags."""
+    """Return the titles of the sections of Kubernetes' programs in their order, and the title of the removed flags."""
     return [*map(_title, SECTION_NAMES), _REMOVED]
 
 
@@ -136,7 +137,7 @@ def _configuration_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _configured(arguments: dict[str, Any]) -> Translation:
-    """Translate the file of `--config`; its values for options of the command itself are added to `arguments`."""
+    """Translate the file of `--config`; values for options that are not settings are added to `arguments`."""
     file: Path | None = arguments.get(_CONFIGURATION)
     values = read_configuration(file) if file is not None else {}
     for flag, name, read in _OWN_OPTIONS:
@@ -221,7 +222,7 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _default_text(default: object) -> str:
-    """Return a default as Kubernetes' programs describe it: nothing for a zero value, and quotes around a text."""
+    """Return the text of a default as in Kubernetes' programs: empty for a zero value, a string in quotes."""
     if isinstance(default, list):
         return f"(default {','.join(map(str, default))})" if default else ""
     if isinstance(default, bool):
@@ -294,8 +295,8 @@ def configure_logging(settings: Settings) -> None:
 def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog]:
     """Open the log that the settings name, and close the log at the end of the context.
 
-    A missing database is not created. Raises `SettingsError` if the log is in memory, which only its own process can
-    read. Raises `SchemaOutdated` if the database does not exist or has the schema of another version. Raises
+    A missing database is not created. Raises `SettingsError` if the log is in memory, because only the process of the
+    log can read it. Raises `SchemaOutdated` if the database does not exist or has the schema of another version. Raises
     `LogRolledBack` if the log is older than the anchor, which by default is the anchor that the settings name.
     """
     from ctrlmgr.clock import SystemClock
@@ -331,10 +332,10 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
 
 @contextmanager
 def opened_for_reading(loaded: Loaded) -> Iterator[SQLLog]:
-    """Open the log that the settings name for reading only.
+    """Open the log that the settings name, for reading only.
 
-    A log that is opened for reading and its anchor are not written, and the anchor is not checked. Raises
-    `SettingsError` if the log is in memory, and `SchemaOutdated` if no log exists.
+    Neither the log nor its anchor is written, and the anchor is not checked. Raises `SettingsError` if the log is in
+    memory, and `SchemaOutdated` if no log exists.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog.opening import open_log_for_reading

@@ -1,4 +1,4 @@
-"""The help of a command with many options.
+"""Formats the help of a command with many options.
 
 `--help` describes the most used options; `--help-all` describes all options, in sections.
 """

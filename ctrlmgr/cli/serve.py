@@ -55,7 +55,7 @@ _USED_BY_CONTROLLERS = (
     "tls.cert_file",
     "tls.private_key_file",
 )
-"""The settings that a process uses that runs only controllers, besides the sections above."""
+"""The settings, besides the sections above, that are used by a process that runs only controllers."""
 
 
 @click.command(cls=SectionedCommand, usual=USUAL, last_sections=section_titles(), short_help="Run the control plane.")
@@ -118,7 +118,8 @@ def serve(
     """
     from ctrlmgr.framework.remote.leader_migration import check_alone
 
-    # modules are never freed, so the garbage collector need not scan them; scanning would take a third of the start
+    # modules are never freed, so the garbage collector need not scan modules; these scans would take a third of the
+    # start
     with collector_paused(freeze=True):
         from ctrlmgr.serve import serve as run
 
@@ -195,7 +196,7 @@ def _status_tls(settings: Settings) -> StatusTls:
 
 
 def _warn_of_unused(loaded: Loaded) -> None:
-    """Warn of each given flag that only a process that serves the API uses."""
+    """Warn about each given flag that has an effect only in a process that serves the API."""
     used = (*_USED_BY_CONTROLLERS, *(f"{section}." for section in _SECTIONS_OF_CONTROLLERS))
     for key, flag in flags().items():
         if loaded.origins[key].startswith("--") and not key.startswith(used):

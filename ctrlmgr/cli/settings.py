@@ -45,7 +45,7 @@ def _toml(loaded: Loaded) -> str:
 
 
 def _plain(loaded: Loaded, key: str) -> Any:
-    """Return a value as TOML and JSON represent it, with passwords masked."""
+    """Return a value in a form that TOML and JSON can represent, with passwords masked."""
     from ctrlmgr.logging import mask
 
     value = plain_value(loaded.settings, key)

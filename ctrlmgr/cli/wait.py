@@ -1,8 +1,8 @@
 """`ctrlmgr wait`: waits until a server is ready, for use in scripts.
 
 Guarantees: the exit code is 0 if the server became ready in time. If the server did not become ready in time, the exit
-code is 1, and one line says what is missing. The command also waits for files that the server has not written yet, and
-for a server that does not answer yet.
+code is 1, and one line says what is missing. If the server has not written its files yet, or does not answer yet, the
+command also waits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shared arguments of commands about objects: KIND, NAME, namespace and point in time."""
+"""Defines the arguments that commands about objects share: KIND, NAME, namespace and point in time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @contextmanager
 def opened(loaded: Loaded) -> Iterator[Database]:
-    """Open the database that the settings name for reading.
+    """Open for reading the database that the settings name.
 
     If the block raises `NotFound`, the URL of the log is added to the error.
     """
@@ -82,7 +82,7 @@ def moment(database: Database, text: str | None) -> Revision:
 
 
 def split(kind: str, name: str | None) -> tuple[str, str | None]:
-    """Return KIND and NAME; an argument `KIND/NAME`, as kubectl prints it, is split."""
+    """Return KIND and NAME; split an argument of the form `KIND/NAME`, which kubectl prints."""
     if name is None and "/" in kind:
         kind, _, name = kind.partition("/")
     return kind, name

@@ -1,15 +1,16 @@
 """Chooses the log that a command reads: by default that of kubectl's current cluster, if it is a ctrlmgr server.
 
-The first of these rules that applies selects the cluster:
+The following rules are tried in order; the first rule that applies selects the cluster:
 1. `--server`, `--kubeconfig` or `--context` name a server; `--database` or `--data-dir` names a database.
 2. A variable of ctrlmgr or the settings file names a database or data directory.
 3. The variable `$KUBECONFIG` names the cluster. If the cluster in `$KUBECONFIG` is not a ctrlmgr server, the command
-  prints a note, and rule 4 applies.
+   prints a note, and rule 4 applies.
 4. `~/.kube/config` names the cluster, if `ctrlmgr serve` wrote the cluster's entry. If no other rule applies, the
-  database in the default data directory is used.
+   database in the default data directory is used.
 
-Guarantees: a server's log is read from its file if the kubeconfig names the file and contains the same token as the
-administrator's kubeconfig beside that file. Therefore a server's log can be read even while the server is stopped.
+Guarantees: a server's log is read from its file under two conditions: the kubeconfig names the file, and it contains
+the same token as the administrator's kubeconfig in the directory of the file. Therefore a server's log can be read even
+while the server is stopped.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def access_named(kubeconfig: Path | None, context: str) -> Access:
 def access_implied(loaded: Loaded) -> Access | None:
     """Return the URL and the credentials of kubectl's current cluster; None if the settings name a database.
 
-    The result is also None if the rules in this module choose a database. Raises `SettingsError` if the kubeconfig
-    cannot be used, and `ServiceUnavailable` if the server does not answer.
+    The result is also None if the rules in the module's docstring choose a database. Raises `SettingsError` if the
+    kubeconfig cannot be used, and `ServiceUnavailable` if the server does not answer.
     """
     from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
 

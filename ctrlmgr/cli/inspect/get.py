@@ -150,7 +150,10 @@ def _write_document(items: list[dict[str, Any]], output: str, *, single: bool) -
 def _write_tables(
     found: Found, tables: Sequence[Printer], now: int, *, kinds: bool, wide: bool, namespaces: bool
 ) -> None:
-    """Print one table per kind, separated by empty lines; if `kinds` is true, each name has its kind as a prefix."""
+    """Print one table per kind, separated by empty lines.
+
+    If `kinds` is true, print each name with its kind as a prefix.
+    """
     for index, ((named, objects), table) in enumerate(zip(found, tables, strict=True)):
         if index:
             click.echo()

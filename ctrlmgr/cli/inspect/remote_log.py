@@ -1,7 +1,8 @@
-"""The log of a remote server: the options that select the server, and the local copy of the log.
+"""Provides the log of a remote server: the options that select the server, and the local copy of the log.
 
-Guarantees: the output is the same as on the server's machine, but contains only the objects that the user may list.
-Each server and login has its own copy below the data directory; only the user of that directory can read it.
+Guarantees: the output is the same as on the server's machine, but contains only the objects that the user may list. For
+each server and login, there is a separate copy below the data directory. Only the user of the data directory can read
+the copies.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ FOLDER = "copies"
 """The directory for copies, within the data directory."""
 _PATH = "/ui/api/log"
 _SERVER = "--server "
-"""The prefix in the source of the setting database.url if a local copy is used; the server's URL follows the prefix."""
+"""If a local copy is used, the source of the setting database.url begins with this prefix; the server's URL follows."""
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Named(NamedTuple):
-    """The options that name a server and the credentials for it, as the options name them."""
+    """The values of the options that name a server and the credentials for the server."""
 
     server: str
     token_file: Path | None
@@ -48,11 +49,12 @@ class Named(NamedTuple):
 
 
 def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add to a command the options that select a log, which is in a database or on a server.
+    """Add options to a command that select a log in a database or on a server.
 
     The command gets the `Loaded` settings as its first argument. If none of these options is given, `current_cluster`
     chooses the log. If the log is on a server, the settings name the local copy of this log, and the folder of the copy
-    as the data directory. If the file of the server's log can be read, the settings name that file instead of a copy.
+    as the data directory. If the command can read the file of the server's log, the settings name this file instead of
+    a copy.
     """
 
     @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""The interactive shell of `ctrlmgr sql`, with completion and a history of queries.
+"""Implements the interactive shell of `ctrlmgr sql`, with completion and a history of queries.
 
 Guarantees: an invalid query or Ctrl-C ends that query, not the shell; Ctrl-D ends the shell. A command of the shell
 that is not SQL starts with a dot.

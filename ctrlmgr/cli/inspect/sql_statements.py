@@ -1,4 +1,4 @@
-"""Code that `ctrlmgr sql` and its shell share: ready-made queries, and the splitting of SQL into statements."""
+"""Contains the code of `ctrlmgr sql` and its shell for ready-made queries and for splitting SQL into statements."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Part(NamedTuple):
-    """The events that a compaction removes: those of one resource, or of all resources."""
+    """The events that a compaction removes: the events of one resource, or of all resources."""
 
     resource: Resource | None
     before: Revision

@@ -108,7 +108,7 @@ def _client(log: EventLog) -> EngineClient:
 
 
 def _repaired(run: Callable[[], Sequence[HandledFinding]]) -> Iterator[_Row]:
-    """Repeat the repair until every leaked allocation was found in enough rounds to be released.
+    """Repeat the repair until every leaked allocation has been found in enough rounds, and is released.
 
     Each round reads a consistent state at one revision, so no pause is needed between rounds.
     """

@@ -8,8 +8,8 @@ from ctrlmgr.cli.options import DATABASE, opened_log, takes_settings
 from ctrlmgr.settings import Loaded
 
 _MARGIN = 1_000_000
-"""The number of revisions that are skipped after the anchor's revision, because the anchor may be a second behind the
-log.
+"""The number of revisions that the restored log skips after the anchor's revision. Revisions are skipped because the
+anchor may be a second older than the log.
 """
 
 
@@ -51,8 +51,8 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
         if known is None:
             raise click.UsageError("there is no anchor with the newest revision of the log; give --above REV")
         above = known.revision + _MARGIN
-    # The log is opened with another anchor than the one that it contradicts; at the end, the new anchor replaces that
-    # one.
+    # The log is opened with a new anchor, because the log contradicts the old anchor. At the end, the new anchor
+    # replaces the old anchor.
     beside = path.with_name(f"{path.name}.restored") if path else None
     with opened_log(loaded, anchor=beside) as log:
         head = log.begin_epoch(reason, above=above)

@@ -1,4 +1,4 @@
-"""The objects that nodes read when they join, as `kubeadm init` creates them, and bootstrap tokens for nodes.
+"""Creates bootstrap tokens for nodes, and the objects that nodes read when they join, in the form of `kubeadm init`.
 
 Guarantees: names, rules and subjects are the same as kubeadm's. Therefore `kubeadm join` and `kubeadm token` work with
 these objects.
@@ -66,7 +66,7 @@ def cluster_configuration(cluster: JoinedCluster) -> Fields:
 
 
 def cluster_info(cluster: JoinedCluster) -> Fields:
-    """Return the ConfigMap with which nodes that have only a bootstrap token verify the server.
+    """Return the ConfigMap with which nodes verify the server if they have only a bootstrap token.
 
     A controller adds signatures to the ConfigMap `cluster-info`.
     """

@@ -1,4 +1,4 @@
-"""The files that a joining kubelet needs: its KubeletConfiguration, and the kubeconfig for its first requests.
+"""Creates the files that a joining kubelet needs: its KubeletConfiguration, and the kubeconfig for its first requests.
 
 Source: kubeadm `app/componentconfigs/kubelet.go`, `app/util/kubeconfig`.
 """
@@ -36,7 +36,7 @@ class JoinedCluster(NamedTuple):
 
     @property
     def dns(self) -> str:
-        """Return the address of the cluster's DNS Service, which kubeadm chooses in the same way."""
+        """Return the address of the cluster's DNS Service; the address is chosen in the same way as by kubeadm."""
         return str(ip_network(self.service_range)[_DNS])
 
 
@@ -55,8 +55,8 @@ def bootstrap_kubeconfig(cluster: JoinedCluster, token: str) -> Fields:
 def kubelet_configuration(cluster: JoinedCluster, client_ca: str, *, requests_serving: bool) -> Fields:
     """Return a KubeletConfiguration whose field `clientCAFile` is `client_ca`.
 
-    If `requests_serving` is true, the kubelet requests its serving certificate from the cluster; otherwise it signs the
-    certificate itself.
+    If `requests_serving` is true, the kubelet requests its serving certificate from the cluster; otherwise the kubelet
+    signs the certificate itself.
     """
     configuration: Fields = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

@@ -242,7 +242,7 @@ def _write(folder: Path, bootstrap: Fields, kubelet: Fields, authority: str) -> 
 
 
 def _client_authority(api: Api, cluster: JoinedCluster) -> str:
-    """Return the authorities (PEM) for clients of kubelets, which are the authorities for clients of the server."""
+    """Return the authorities (PEM) for clients of kubelets; they are also the authorities for clients of the server."""
     try:
         answer = api.call("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
     except NotFound:

@@ -74,7 +74,7 @@ def rbac(
 
 
 def _observed(app: App, tests: tuple[str, ...]) -> list[Right]:
-    """Run tests and return the rights that the app's controllers used meanwhile.
+    """Run tests, and return the rights that the app's controllers used in the tests.
 
     Raises `SettingsError` if the tests fail.
     """

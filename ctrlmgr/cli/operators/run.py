@@ -23,8 +23,8 @@ _SERVED_ONLY = ("enabled", "apps", "start_interval", "kube_api_qps", "kube_api_b
 _NOT_HERE = tuple(f"controllers.{name}" for name in _SERVED_ONLY)
 DEFAULT_QPS = 20.0
 DEFAULT_BURST = 30
-"""The defaults of kube-controller-manager: the average number of requests per second, and the number of requests in a
-burst.
+"""The defaults of kube-controller-manager: the maximum average number of requests per second, and the maximum number of
+requests in a burst.
 """
 OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 
@@ -155,7 +155,7 @@ def run_against(
     `qps` is the number of requests per second, and `burst` is the number of requests that may be sent at once. If
     `installs` is true, the CustomResourceDefinitions of the apps' kinds are installed first. `files` are the keys of
     controllers that issue tokens and certificates. If `as_accounts` is true, each built-in controller writes as its own
-    ServiceAccount. With `serving`, the status pages are served with TLS.
+    ServiceAccount. If `serving` is given, the status pages are served with TLS.
     """
     from ctrlmgr import interpreter
     from ctrlmgr.api.resource import Key

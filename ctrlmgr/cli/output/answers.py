@@ -108,7 +108,7 @@ def _is_number(values: Iterable[Any]) -> bool:
 
 
 def heading(name: str, width: int) -> str:
-    """Return the name of a column, broken at words into lines of at most this width."""
+    """Return the name of a column, broken between words into lines of at most this width."""
     lines = [""]
     for word in name.replace("_", "_\0").split("\0"):
         if lines[-1] and len(lines[-1]) + len(word) > width:
@@ -120,8 +120,8 @@ def heading(name: str, width: int) -> str:
 def shared(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool], room: int) -> list[int]:
     """Return column widths whose sum fits into `room` characters.
 
-    To make columns narrower, headings are broken first, then text columns, the longest column first; columns of numbers
-    keep their width.
+    To make columns narrower, the function first breaks headings, and then narrows text columns, beginning with the
+    longest. Columns of numbers keep their width.
     """
     from rich.cells import cell_len
 
@@ -138,7 +138,10 @@ def shared(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequen
 
 
 def _widened(widths: list[int], wanted: list[int], left: int) -> list[int]:
-    """Return the column widths after columns that need more got the remaining room, from the first column on."""
+    """Distribute the remaining room to columns that need more, beginning with the first column.
+
+    Return the new widths.
+    """
     given = []
     for width, want in zip(widths, wanted, strict=True):
         more = min(left, want - width)

@@ -42,7 +42,7 @@ def subject(resource: Resource, key: Key) -> str:
 
 
 def difference_line(difference: Difference, *, widest: int | None = None) -> str:
-    """Return a difference as a line: `+` for an added field, `-` for a removed one, `~` for a changed one.
+    """Return a difference as a line: `+` for an added field, `-` for a removed field, `~` for a changed field.
 
     Values with more than `widest` characters are truncated.
     """
@@ -79,7 +79,7 @@ def written_by(author: Author) -> str:
 def reconcile_of(author: Author) -> str:
     """Return the name of an author's reconcile, `shop/web by endpoint-controller`.
 
-    An empty string if no reconcile wrote the change.
+    Return an empty string if no reconcile wrote the change.
     """
     if not author.controller:
         return ""

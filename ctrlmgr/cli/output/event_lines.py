@@ -1,7 +1,7 @@
 """Prints the output of `ctrlmgr events`: as columns for users, and as JSON for programs.
 
 Guarantees: each event is printed as soon as it is read. Control characters in names and actors are printed as escape
-sequences. `jsonl` lines have all fields that a recording has, and some more.
+sequences. Lines in the format `jsonl` have all fields of a recording, and some additional fields.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _lines(events: Iterable[Event], reconcile: Lookup, output: str) -> Iterator[
 def _table(events: Iterable[Event], reconcile: Lookup, columns: dict[str, int]) -> Iterator[str]:
     """Yield aligned lines.
 
-    A column becomes wider when a wider value arrives, so no line must wait for later lines.
+    When a wider value arrives, its column becomes wider. Therefore no line has to wait for later lines.
     """
     widths = dict(columns)
     yield _row(dict(zip(widths, widths, strict=True)), widths)
@@ -126,7 +126,7 @@ def _reconcile_fields(known: Reconcile) -> dict[str, Any]:
 
 
 def _shown(event: Event) -> Any:
-    """Return the object of an event; the values of Secrets are removed."""
+    """Return the object of an event, without the values of Secrets."""
     from ctrlmgr.inspection.secret_redaction import masked
 
     raw = msgspec.Raw(event.object.wire())

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, for long commands; a bar is shown only on a terminal."""
+"""Shows progress bars on stderr during long commands; a bar is shown only on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints the report of `ctrlmgr replay`: for users a summary and the differences, for programs one document.
+"""Prints the report of `ctrlmgr replay`: a summary and the differences for users, or one document for programs.
 
 Guarantees: the output is coloured only on a terminal. Control characters in the recording are printed as escape
 sequences.
@@ -52,8 +52,8 @@ def write(
     """Print `report` in the format `output`.
 
     `fault` is the error that ended the replay of the recording early; None if there was no error. `compared` is the
-    result of the comparison with another version's replay. `not_replayed` are the names of the enabled controllers that
-    no replay runs.
+    result of the comparison with another version's replay. `not_replayed` contains the names of the enabled controllers
+    that a replay cannot run.
     """
     if output != "table":
         fields = {**report.as_json(), "notReplayed": [*not_replayed], "recordingError": _fields(fault)}

@@ -1,9 +1,9 @@
 """Draws trees of the causes or effects of changes.
 
 Guarantees: the line of an event precedes the lines with its details. The output is coloured only on a terminal. Control
-characters in stored values are printed as escape sequences. Causes are similar if they are the same change of objects
-of one kind, made by the same author. Similar causes are drawn as one cause, and a repeated event is drawn without its
-changes. A `whole` tree shows similar and repeated events in full.
+characters in stored values are printed as escape sequences. Causes are similar if the same author made the same change
+to objects of one kind. Similar causes are drawn as one cause, and a repeated event is drawn without its changes. A
+`whole` tree shows similar and repeated events in full.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _grouped(links: Sequence[Node]) -> list[list[Node]]:
 
 
 def _likeness(node: Node) -> object:
-    """Return the properties in which similar causes agree: all except the object, the time, and their own causes."""
+    """Return the properties that are equal in similar causes: all except object, time, and their own causes."""
     change = node.change
     if change is None:
         return node.revision

@@ -1,4 +1,4 @@
-"""Reads a recording until Ctrl-C, which ends the reading between two lines."""
+"""Reads a recording; Ctrl-C ends the reading between two lines."""
 
 from __future__ import annotations
 

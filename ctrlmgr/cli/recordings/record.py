@@ -175,7 +175,10 @@ def access_of(kubeconfig: Path | None, context: str) -> Access:
 
 
 def _ending(output: Path, *, goes_on: bool, force: bool) -> RecordingEnd | None:
-    """Return the end of the file that the recording continues; None if the file is new. Raises `SettingsError`."""
+    """Return the end of the existing file that the recording continues; None if the file is new.
+
+    Raises `SettingsError`.
+    """
     from ctrlmgr.recording.capture.recording_continuation import read_ending
 
     if goes_on and force:
@@ -249,7 +252,10 @@ def _export(
 
 
 def _require_keys(log: SQLLog, is_named: Callable[[Resource], bool]) -> None:
-    """Raise `SettingsError` if chosen resources are encrypted and no keys are given: ciphertext cannot be replayed."""
+    """Raise `SettingsError` if chosen resources are encrypted, but no keys are given.
+
+    The resources must be decrypted, because ciphertext cannot be replayed.
+    """
     from ctrlmgr.api.resource import Resource
 
     resources = {key.resource for key in log.data_keys.all() if not key.is_for_texts} if log.codec is None else set()

@@ -135,7 +135,7 @@ def _maker(settings: Settings) -> ReplayMaker:
 
 
 def _without_replay(settings: Settings) -> list[str]:
-    """Return the names of the enabled controllers that no replay runs, in alphabetical order."""
+    """Return the names of the enabled controllers that a replay cannot run, in alphabetical order."""
     from ctrlmgr.controllers import registry
     from ctrlmgr.recording.replayer import JUDGED
 

@@ -22,7 +22,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _PRETEND = "pretend"
 _OPTIONS = ("speed", "paused", "max_gap", "writes", "until_end")
 _KEPT = ("server.listen", "server.advertise_address", "data_dir", "service.", "log.")
-"""Settings that affect a server without a database and controllers."""
+"""Settings that also affect a server that has neither a database nor controllers."""
 
 
 def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,7 +59,7 @@ def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
 def playing(recording: Path | None, options: dict[str, Any]) -> Playing | None:
     """Return the recording to play and how to play it; None if the options name no recording.
 
-    Raises `click.UsageError` if an option needs a recording but none is given, and if a flag has no effect on a
+    Raises `click.UsageError` if an option needs a recording but none is given, or if a flag has no effect on a
     recording.
     """
     given = [name for name in _OPTIONS if options[name]]
