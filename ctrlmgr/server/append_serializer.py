@@ -127,7 +127,7 @@ class AppendSerializer:
 
 
 def _tell(admitted: Sequence[_Waiting], events: Sequence[Event]) -> None:
-    """Return to each write the events of its own proposals."""
+    """Give each waiting write the events of its own proposals."""
     start = 0
     for each in admitted:
         end = start + len(each.append.proposals)

@@ -34,7 +34,7 @@ _READING = frozenset({"GET", "HEAD"})
 _NAMED = frozenset({"update", "patch"})
 """Verbs that need a name in the path. Built-in kinds do not support these verbs on paths without an object's name."""
 _CONNECT = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-"""Subresources that connect to a running process instead of a stored object."""
+"""Subresources whose requests go to a running process, not to a stored object."""
 
 _SHOWN = frozenset({"scale", "status"})
 """Subresources that support tables and other representations, because their storage is a `rest.TableConvertor`."""

@@ -55,7 +55,7 @@ class FakeClock:
         return self._epoch + self._elapsed
 
     def monotonic(self) -> float:
-        """Return the seconds by which the clock was stepped so far."""
+        """Return the sum of all steps of the clock so far, in seconds."""
         return self._elapsed / _MICROSECONDS
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:

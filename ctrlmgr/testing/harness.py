@@ -52,7 +52,7 @@ K = TypeVar("K", bound=Kind)
 _RECONCILES = 1_000
 """The maximum number of reconciles in `settle`; if the controllers are not idle then, `settle` fails."""
 _MOMENT = 0.001
-"""The minimum number of seconds by which the time is stepped."""
+"""The minimum number of seconds of one step of the clock."""
 _MERGE = "application/merge-patch+json"
 
 

@@ -21,7 +21,7 @@ BLOCK = 64
 """Number of revisions in a block; the number is doubled until there are at most `_MOST` blocks."""
 
 PATIENCE = 1.0
-"""Maximum number of seconds for which one request counts events."""
+"""Maximum number of seconds that one request spends on counting events."""
 
 _MOST = 16384
 _STEP = 16384

@@ -32,7 +32,7 @@ _AT_A_TIME: Final = 8
 
 _TRIES: Final = 5
 _FACTOR: Final = 1.5
-"""The factor by which each pause between retries is longer than the previous one."""
+"""The factor by which each pause between retries is longer than the previous pause."""
 _PATIENCE: Final = 30.0
 """Maximum duration of one call of the webhook, in seconds."""
 _HEAD = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":['

@@ -44,7 +44,7 @@ def review_errors(review: Unstructured, *, names_user: bool, namespace: str | No
 
 
 class RequestedAccess(NamedTuple):
-    """The request about which an access review asks, as attributes of a request."""
+    """The attributes of the request about which an access review asks."""
 
     attributes: Attributes
     problems: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class RequestedAccess(NamedTuple):
 
 
 def asked_in(spec: Mapping[str, Any]) -> RequestedAccess:
-    """Return the request about which a valid review spec asks."""
+    """Return the attributes of the request about which a review asks; the spec of the review must be valid."""
     resource_attributes = spec.get("resourceAttributes")
     if resource_attributes is None:
         path = spec.get("nonResourceAttributes") or {}

@@ -59,7 +59,7 @@ class TokenIssuer(Protocol):
 
     @property
     def audiences(self) -> Audiences:
-        """The audiences for which a token without audiences is valid: this server's own audiences."""
+        """This server's own audiences, for which tokens without audiences are valid."""
 
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int

@@ -127,7 +127,7 @@ class WatchRevalidation:
 
 
 class _Answers:
-    """The permissions of one user, each of which is checked at most once."""
+    """The permissions of one user; each permission is checked at most once."""
 
     def __init__(self, user: User | None, rights: Rights | None) -> None:
         self._user = user

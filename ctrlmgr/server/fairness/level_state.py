@@ -68,7 +68,7 @@ class Level:
         self.average = self.deviation = self.smoothed = self.target = 0.0
         """The demand for seats in the last period, in seats."""
         self.widest = 0
-        """The number of seats that one request may take; 0 if the level has no queues."""
+        """The maximum number of seats that one request may take; 0 if the level has no queues."""
         self.retry_after = RetryAfter()
 
     @property

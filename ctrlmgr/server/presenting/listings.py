@@ -34,7 +34,8 @@ class Listings:
     def __init__(self, *, budget: int = BUDGET, largest: int = LARGEST) -> None:
         """Create a cache of up to `budget` bytes, for lists of at most `largest` bytes each."""
         self._largest = largest
-        # The key is not unique, but distinguishes most lists. Lists with the same key replace each other.
+        # Two lists can have the same key, but most lists have different keys. If two lists have the same key, the later
+        # list replaces the earlier list.
         self._made: BoundedCache[tuple[bytes, Key, int], _Made] = BoundedCache(
             "lists", entries=max(1, budget // _WORTH_CACHING), size=budget
         )

@@ -36,7 +36,7 @@ from ctrlmgr.server.watch.watcher import DisconnectReason, Watcher
 log = structlog.get_logger(__name__)
 
 _ROUND = 500
-"""Maximum number of revisions in one round, counted from the first revision with a watcher.
+"""Maximum number of revisions in one round, counted from the first revision that a watcher must receive.
 
 This maximum limits the duration of a round after the event loop was blocked.
 """
