@@ -3,8 +3,11 @@
 Guarantees: a usage depends only on the time. Therefore every reader gets the same value for the same time. A resource
 usage is never negative.
 
-| term | amount at a moment | |---|---| | `120m`, `64Mi` | constant | | `30m*sin` | a wave between -30m and 30m, with a
-period of 10 minutes | | `30m*sin(1h)` | the same wave with another period |
+| term | amount at a moment |
+|---|---|
+| `120m`, `64Mi` | constant |
+| `30m*sin` | a wave between -30m and 30m, with a period of 10 minutes |
+| `30m*sin(1h)` | the same wave with another period |
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class TokenIssuer(Protocol):
 
     @property
     def audiences(self) -> Audiences:
-        """This server's own audiences, for which tokens without audiences are valid."""
+        """The own audiences of this server, for which tokens without audiences are valid."""
 
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
