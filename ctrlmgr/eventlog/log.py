@@ -60,10 +60,10 @@ class EventLog(Protocol):
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
         """Add recorded events atomically and durably, at their recorded revisions; return the stored events.
 
-        The recorded revisions must ascend and be greater than the head. The types of events are corrected as `imports`
-        describes. The thread of the caller writes the events, between two groups of appends. Raises `BadRequest` if a
-        revision is not greater than the previous one; also raises `LogUnavailable`, `OutcomeUnknown` and `LogClosed` as
-        `append` does.
+        The recorded revisions must ascend and be greater than the head. The module `imports` describes how the types of
+        these events are corrected. The thread of the caller writes the events, between two groups of appends. Raises
+        `BadRequest` if a revision is not greater than the previous one; also raises `LogUnavailable`, `OutcomeUnknown`
+        and `LogClosed` as `append` does.
         """
 
     def imports(self) -> Sequence[ImportedRange]:

@@ -30,7 +30,7 @@ class CustomKindsAt:
     """The custom kinds at one revision of a log; the CustomResourceDefinitions are read on first use."""
 
     def __init__(self, database: Database, at: Revision | None = None) -> None:
-        """Create the kinds at a revision, by default the newest; methods raise `Expired` for a compacted revision."""
+        """Read the custom kinds at `at`, by default the newest revision; methods raise `Expired` if it is compacted."""
         self._database = database
         self._at = at
 

@@ -1,4 +1,4 @@
-"""Gives a worker process access to the server's state and to users' rights, by queries over the socket.
+"""Answers a worker process's queries about the server's state and users' rights, over the worker's socket.
 
 Guarantees: until the operation sends its next command, the same query always returns the same answer. The server
 behaves in the same way, because its state does not change between two commands.

@@ -19,7 +19,7 @@ Topology = Mapping[str, frozenset[str]]
 
 
 class Candidate(NamedTuple):
-    """A volume that may be bound to a claim."""
+    """A volume that the scheduler can choose for a claim."""
 
     name: str
     reached_from: NodeSelector | None = None

@@ -183,7 +183,7 @@ class AuditSettings:
         whole(1),
         Setting(
             "The maximum size of an event in the audit log file, in bytes. The server removes the bodies of "
-            "request and response from a larger event. If the event is still too large, it is dropped.",
+            "request and response from a larger event. If the event is too large even without bodies, it is dropped.",
             flag="--audit-log-truncate-max-event-size",
             metavar="BYTES",
         ),
@@ -306,7 +306,7 @@ class AuditSettings:
         whole(1),
         Setting(
             "The maximum size of an event for the audit webhook, in bytes. The server removes the bodies of "
-            "request and response from a larger event. If the event is still too large, it is dropped.",
+            "request and response from a larger event. If the event is too large even without bodies, it is dropped.",
             flag="--audit-webhook-truncate-max-event-size",
             metavar="BYTES",
         ),

@@ -90,7 +90,8 @@ def _stops(container: Container, behaviour: Behaviour, run: Run, end: ContainerS
 def _last_words(container: Container, run: Run, code: int, files: Mapping[str, str]) -> str:
     """Return the termination message.
 
-    It is the content of the message file. If there is no content and the run failed, it is the last lines of the log.
+    The message is the content of the message file. If that file is empty and the run failed, the message is the last
+    lines of the log.
     """
     text = files.get(container.get("terminationMessagePath") or "/dev/termination-log", "")
     if not text and code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":

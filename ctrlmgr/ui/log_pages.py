@@ -1,9 +1,9 @@
 """Returns the events of the log in pages, from which `inspection.copying` creates local copies.
 
-A page consists of JSON lines, each `{"NAME": {…}}`. The first line of a page is `log`, with the last revision of the
-page (`next`) and of the log (`head`). Unchanged rows of the log's tables follow: `epoch`, `import`, `floor`, `object`,
-`event`, `reconcile` (with its `triggers`) and `term`. The last page has the rows of `failure` that the user may see
-(`ui.failures_page`).
+A page consists of JSON lines, each `{"NAME": {…}}` with the name of a table. The first line of a page is `log`, with
+the last revision of the page (`next`) and of the log (`head`). Unchanged rows of the log's tables follow: `epoch`,
+`import`, `floor`, `object`, `event`, `reconcile` (with its `triggers`) and `term`. The last page has the rows of
+`failure` that the user may see (`ui.failures_page`).
 
 Guarantees:
 - A page has at most `_MOST` events, whose total size is at most `_ROOM` bytes, unless a single event is larger.

@@ -148,7 +148,7 @@ def other_node_problem(node: str, spec: Mapping[str, Any]) -> str:
 
 
 def node_uid_problem(pod: str, spec: Mapping[str, Any], node: Unstructured) -> str:
-    """Return an error if a request for the certificate of `pod` names another uid of the node; otherwise ""."""
+    """Return an error if a PodCertificateRequest for `pod` has a wrong uid of the node; otherwise ""."""
     named, uid = spec.get("nodeUID") or "", _uid(node)
     if named == uid:
         return ""
@@ -157,7 +157,7 @@ def node_uid_problem(pod: str, spec: Mapping[str, Any], node: Unstructured) -> s
 
 
 def pod_uid_problem(pod: str, spec: Mapping[str, Any], found: Unstructured) -> str:
-    """Return an error if a request for the certificate of `pod` names another uid of the pod; otherwise ""."""
+    """Return an error if a PodCertificateRequest for `pod` has a wrong uid of the pod; otherwise ""."""
     named, uid = spec.get("podUID") or "", _uid(found)
     if named == uid:
         return ""
@@ -180,7 +180,7 @@ def pod_request_problem(pod: str, spec: Mapping[str, Any], found: Unstructured) 
 
 
 def account_uid_problem(pod: str, spec: Mapping[str, Any], account: Unstructured) -> str:
-    """Return an error if a request for the certificate of `pod` names another uid of the account; otherwise ""."""
+    """Return an error if a PodCertificateRequest for `pod` has a wrong uid of the account; otherwise ""."""
     named, uid = spec.get("serviceAccountUID") or "", _uid(account)
     if named == uid:
         return ""

@@ -101,7 +101,8 @@ class _Seniority:
 class _CachedQuotas:
     """A cache of the quotas as they were last read or charged.
 
-    When the log later returns a charged quota with the same body, the plugin need not decode the quota again.
+    The plugin stores the quotas that it writes. Therefore it need not decode such a quota again when the log returns
+    it.
     """
 
     def __init__(self) -> None:

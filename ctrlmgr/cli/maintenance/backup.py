@@ -18,10 +18,10 @@ from ctrlmgr.settings import Loaded
 def backup(loaded: Loaded, file: Path, verify: bool) -> int:
     """Write a backup of the log into the SQLite file FILE, and verify it; the server need not stop.
 
-    If FILE is an earlier backup of the same log, only newer events are added. If the command is stopped, the same
-    command continues. To restore the log at its newest revision, copy the backup to an empty database and accept it
-    with `ctrlmgr restore`. To restore the log at an earlier revision, fork the backup. A backup keeps what a later
-    `ctrlmgr purge` removes from the log; purge the backup, too.
+    If FILE is an earlier backup of the same log, only newer events are added. If the command is interrupted, running it
+    again continues the backup. To restore the log at its newest revision, copy the backup to an empty database and
+    accept it with `ctrlmgr restore`. To restore the log at an earlier revision, fork the backup. A backup keeps what a
+    later `ctrlmgr purge` removes from the log; purge the backup, too.
 
     \b
     ctrlmgr backup /mnt/backups/ctrlmgr.db

@@ -1,6 +1,6 @@
 """The device taint eviction controller: deletes pods with devices that have a NoExecute taint.
 
-Guarantees, those of Kubernetes' `pkg/controller/devicetainteviction`:
+Guarantees, which are the same as in Kubernetes' `pkg/controller/devicetainteviction`:
 - A pod that is bound to a node is deleted at the earliest `eviction_of` the claims that are reserved for it.
 - If the gate DRADeviceTaintRules is on, the taints of DeviceTaintRules count, too. The status of a rule contains
   the number of pods that it evicts (`rule_status`). It is written at once after the rule changes, then at most

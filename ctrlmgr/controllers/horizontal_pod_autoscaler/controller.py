@@ -141,7 +141,7 @@ def build(
 def _certificate(options: Options) -> bytes:
     """Return the client certificate and key for the servers of metrics APIs, in one PEM string.
 
-    The string is empty if no certificate is configured.
+    Return an empty string if no client certificate is configured.
     """
     files = [options.proxy_client_cert_file, options.proxy_client_key_file]
     if not any(files):

@@ -45,8 +45,8 @@ class MetricProposal(NamedTuple):
 class MetricUnavailable(MetricsError):
     """Raised if a metric is unavailable.
 
-    `reason` and `message` become the reason and the message of the condition and the Event. The combined error contains
-    the message of the exception.
+    `reason` and `message` become the reason and the message of the condition and the Event. The error about all
+    metrics contains the message of the exception.
     """
 
     def __init__(self, reason: str, event_message: str, message: str) -> None:

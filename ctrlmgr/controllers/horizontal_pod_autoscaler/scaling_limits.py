@@ -29,7 +29,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 class Sample(NamedTuple):
-    """A sample of a number at a time: a recommended number of replicas, or a change of the number of replicas."""
+    """A number with its time: a recommended number of replicas, or a change of the number of replicas."""
 
     number: int
     at: int

@@ -1,8 +1,8 @@
 """Divides a pool of addresses into ranges of equal size, and tracks which of these ranges are used.
 
-Guarantees, those of Kubernetes' `pkg/controller/nodeipam/ipam/cidrset`: ranges are allocated in rotation, so that a
-released range is not reused immediately. If a network outside of the controller uses addresses of the pool, the ranges
-that overlap it are marked as used. Networks outside of the pool are ignored.
+Guarantees, which are the same as in Kubernetes' `pkg/controller/nodeipam/ipam/cidrset`: ranges are allocated in
+rotation, so that a released range is not reused immediately. If a network outside of the controller uses addresses of
+the pool, the ranges that overlap it are marked as used. Networks outside of the pool are ignored.
 """
 
 from __future__ import annotations

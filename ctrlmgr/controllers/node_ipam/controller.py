@@ -1,9 +1,9 @@
 """The node IPAM controller: sets `spec.podCIDR` and `spec.podCIDRs` of nodes that lack these fields.
 
-Guarantees, those of Kubernetes' range allocator: the existing ranges of nodes and Services are marked as used before
-any range is allocated. A node keeps an existing range. The ranges of a deleted node become free. If no range is free,
-an Event reports the problem, and the reconcile of the node is retried. The controller has only one worker, so no lock
-is needed.
+Guarantees, which are the same as in Kubernetes' range allocator: the existing ranges of nodes and Services are marked
+as used before any range is allocated. A node keeps an existing range. The ranges of a deleted node become free. If no
+range is free, an Event reports the problem, and the reconcile of the node is retried. The controller has only one
+worker, so no lock is needed.
 """
 
 from __future__ import annotations

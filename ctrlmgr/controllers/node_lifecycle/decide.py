@@ -1,6 +1,6 @@
 """Decides when a node counts as silent, and which conditions, taints and labels a node gets, with pure functions.
 
-Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle`:
+Guarantees, which are the same as in Kubernetes' `pkg/controller/nodelifecycle`:
 - A node is alive as long as its condition Ready or its lease is renewed. The time of a renewal is the time when this
   process reads the renewal. Therefore the result does not depend on the kubelet's clock.
 - The conditions of a silent node become Unknown, and missing conditions are added. The condition NetworkUnavailable is

@@ -1,6 +1,6 @@
 """The zones of nodes: determines the health of each zone, and how fast its unhealthy nodes are tainted.
 
-Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle` and `scheduler.RateLimitedTimedQueue`:
+Guarantees, which are the same as in Kubernetes' `pkg/controller/nodelifecycle` and `scheduler.RateLimitedTimedQueue`:
 - A zone without ready nodes counts as fully disrupted. A zone is partially disrupted if at least three of its nodes are
   not ready, and the share of these nodes reaches the threshold. In a large zone that is partially disrupted, nodes are
   tainted slowly. In a small zone that is partially disrupted, no node is tainted.
@@ -69,7 +69,7 @@ class Bucket:
         return True
 
     def wait(self) -> float | None:
-        """Return the seconds from the last attempt until the next token; None if the rate is 0."""
+        """Return the seconds from the last attempt until the next eviction is allowed; None if the rate is 0."""
         if self._closed or not self._rate:
             return None
         return max((1.0 - self._tokens) / self._rate, 0.0)

@@ -1,6 +1,6 @@
 """Decides which volumes to attach to a node, and which volumes to detach from it, with pure functions.
 
-Guarantees, those of Kubernetes' `pkg/controller/volume/attachdetach/reconciler/reconciler.go`:
+Guarantees, which are the same as in Kubernetes' `pkg/controller/volume/attachdetach/reconciler/reconciler.go`:
 - A volume that no pod of the node needs is detached when the node no longer uses it. If the node is out of service, or
   has not been ready for `UNMOUNT` seconds, the volume is detached even while the node uses it.
 - A volume that only one node may use is attached only if it is not attached to another node.

@@ -1,6 +1,6 @@
 """Decides the writes that bind or reclaim a claim or a volume, with pure functions.
 
-Guarantees, those of Kubernetes' `pkg/controller/volume/persistentvolume/pv_controller.go`:
+Guarantees, which are the same as in Kubernetes' `pkg/controller/volume/persistentvolume/pv_controller.go`:
 - A binding is written to the volume first, and then to the claim. The fields of each object are written before its
   status. If a binding is interrupted at any step, the next reconcile continues it.
 - A claim and a volume are bound if they refer to each other; the uid in a volume's `claimRef` identifies the claim.
@@ -374,7 +374,7 @@ def _annotated(obj: Fields, desired: Mapping[str, str]) -> Fields:
 
 
 def _migrated(obj: Fields, plugin: str | None) -> Fields:
-    """Return a copy of a claim or volume with the annotation of the CSI driver that replaced its plugin."""
+    """Return a copy of a claim or volume annotated with the CSI driver that replaced its in-tree plugin."""
     driver = MIGRATED.get(plugin or "")
     if driver is None or annotation(obj, MIGRATED_TO) == driver:
         return obj

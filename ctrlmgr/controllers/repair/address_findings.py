@@ -1,9 +1,9 @@
 """Finds inconsistencies between Services' ClusterIPs and IPAddress objects.
 
 Guarantees: reasons and messages are the same as in Kubernetes 1.36's `ipallocator/controller/repairip.go`. Only the
-reason ServiceCIDRFull comes from the earlier `repair.go`. If the allocator did not create an IPAddress and no Service
-uses its address, the IPAddress is ignored. Every address in a Service's spec counts as used, whether it is valid or
-not.
+reason ServiceCIDRFull comes from `repair.go`, the controller before 1.36's. If the allocator did not create an
+IPAddress and no Service uses its address, the IPAddress is ignored. Every address in a Service's spec counts as used,
+whether it is valid or not.
 
 In Kubernetes, ServiceCIDRFull cannot occur, because the allocation of a specific address never reports that the range
 is full. In ctrlmgr, ServiceCIDRFull is reported if a Service needs another address and no address is free.

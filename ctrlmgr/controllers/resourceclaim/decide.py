@@ -235,7 +235,7 @@ def _base_name(pod: str, entry: str) -> str:
 def needs_admin_access(claim: Mapping[str, Any]) -> bool:
     """Return whether a claim's spec requests admin access.
 
-    Only requests can request admin access, and not the alternatives within a request.
+    A request has the field `adminAccess`; its alternatives (`firstAvailable`) do not have it.
     """
     requests = (claim.get("devices") or {}).get("requests") or ()
     return any((each.get("exactly") or {}).get("adminAccess") for each in requests)

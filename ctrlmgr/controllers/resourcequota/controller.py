@@ -98,7 +98,7 @@ class QuotaCounter:
         return format_time_seconds(self._clock.now())
 
     def quota_changed(self, change: Change) -> Iterable[Key]:
-        """Return the key of a quota that is new or whose limits have changed."""
+        """Return the key of the changed quota if the quota is new or its limits have changed; otherwise nothing."""
         new, old = change.new, change.old
         if new is None:
             return ()

@@ -1,6 +1,6 @@
 """The SELinux warning controller: records Events about pods that use one volume with conflicting labels or policies.
 
-Guarantees, those of Kubernetes' `pkg/controller/volume/selinuxwarning`:
+Guarantees, which are the same as in Kubernetes' `pkg/controller/volume/selinuxwarning`:
 - All pods that have not ended count, even if they never run on the same node.
 - When a conflict begins, an Event about each of the two pods is recorded. While the conflict exists, the metric
   contains it.

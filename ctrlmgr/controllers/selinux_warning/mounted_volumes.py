@@ -1,6 +1,6 @@
 """Determines which volumes the containers of a pod mount, and with which SELinux labels.
 
-Guarantees, those of Kubernetes' `GetPodVolumeNames` and `GetMountSELinuxLabel` (`pkg/volume/util`):
+Guarantees, which are the same as in Kubernetes' `GetPodVolumeNames` and `GetMountSELinuxLabel` (`pkg/volume/util`):
 - The SELinux options of a container override the options of its pod. Empty parts of a label stay empty, because the
   nodes have the defaults.
 - Only volumes that can be mounted with a label are read. These are volumes of CSI drivers with `spec.seLinuxMount`, and

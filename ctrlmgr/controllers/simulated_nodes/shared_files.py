@@ -58,7 +58,7 @@ class SharedFiles:
                     self._add(place, path, uid, moment, entry.text)
 
     def drop(self, place: str) -> None:
-        """Remove the files of a place that no longer exists."""
+        """Remove the changed files of a pod or volume that no longer exists."""
         with self._lock:
             self._changes.pop(place, None)
             self._looked.pop(place, None)

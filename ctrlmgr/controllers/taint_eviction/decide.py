@@ -1,6 +1,6 @@
 """Decides when a pod must leave a node with NoExecute taints, with pure functions.
 
-Guarantees, those of Kubernetes' `pkg/controller/tainteviction`:
+Guarantees, which are the same as in Kubernetes' `pkg/controller/tainteviction`:
 - A pod that does not tolerate one of its node's taints is evicted immediately. A pod that tolerates all taints of its
   node for a limited time is evicted after the shortest of these times. This time begins when the taints are first seen.
 - A change of taints or tolerations does not change the time of a planned eviction. A planned eviction is cancelled only

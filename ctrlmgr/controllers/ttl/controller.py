@@ -1,9 +1,9 @@
 """The TTL controller: annotates nodes with the seconds for which a kubelet may cache Secrets and ConfigMaps.
 
-Guarantees, those of Kubernetes' `pkg/controller/ttl`: the TTL grows with the number of nodes. The ranges of sizes
-overlap, so that a cluster whose size is near a boundary does not write its nodes repeatedly. A node's annotation is
-corrected when the node changes. If the TTL changes, the annotation of a node is not updated until the node itself
-changes.
+Guarantees, which are the same as in Kubernetes' `pkg/controller/ttl`: the TTL grows with the number of nodes. The
+ranges of sizes overlap, so that a cluster whose size is near a boundary does not write its nodes repeatedly. A node's
+annotation is corrected when the node changes. If the TTL changes, the annotation of a node is not updated until the
+node itself changes.
 """
 
 from __future__ import annotations

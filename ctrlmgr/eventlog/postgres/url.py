@@ -116,7 +116,7 @@ def _split(address: str) -> tuple[str, str, str]:
 
 
 def _places(hosts: str, ports: Sequence[str] = ()) -> list[Place]:
-    """Parse servers such as `a:1,b:2`, or `a,b` with separate ports; a single port applies to all servers."""
+    """Parse servers: `a:1,b:2`, or `a,b` with the list `ports`; a single port applies to all servers."""
     if not hosts:
         return []
     found = [_place(host) for host in hosts.split(",")]

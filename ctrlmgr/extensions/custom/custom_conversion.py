@@ -122,7 +122,8 @@ class Versions:
         """Return whether every stored object has all defaults of the stored version.
 
         The result is False if an object may have been sent in another version, because such an object has only the
-        defaults of that version. It is also False if a default is in the status, because creations drop the status.
+        defaults of that version. The result is also False if
+        the schema has a default within `status`, because the server drops the status of a new object.
         """
         schema = self.schema(self.stored)
         if not schema.has_defaults:

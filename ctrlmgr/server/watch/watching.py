@@ -180,7 +180,7 @@ class Watches:
             watcher.cursor = stretch.reached
 
     async def _events(self, selection: Selection, changes: Sequence[Change]) -> Iterable[tuple[str, Object]]:
-        """Return the events that the changes mean for a selection of objects."""
+        """Return the events that a watch of the selected objects receives for the changes."""
         transition = selection.transition
         if selection.kind.calls_out and changes:
             return await self._driver.run(converted_transitions(selection, changes, self._around))

@@ -52,7 +52,7 @@ def run(
     unknown: ContainerExit | None = None,
     network: Network = OPEN,
 ) -> Run:
-    """Compute a script and its changes of `files`; `unknown` defines how unknown commands end."""
+    """Simulate a script, which changes `files`; `unknown` defines the exit code of unknown commands."""
     return Shell(files, variables, unknown, network).run_script(script, ())
 
 

@@ -233,7 +233,7 @@ class _Port(NamedTuple):
 class _PortDefinitions:
     """The definitions of ports with the same number in one pod.
 
-    A new definition is compared only with those earlier definitions that conflict with it.
+    A new definition of a port is compared only with the earlier definitions of the same port that conflict with it.
     """
 
     def __init__(self) -> None:

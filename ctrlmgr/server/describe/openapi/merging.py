@@ -89,7 +89,7 @@ def _without_kinds(node: Node) -> Node:
 
 
 def _with_kinds(own: Node, other: Node) -> Node:
-    """Return a definition with the groups, versions and kinds of both definitions, sorted if any were added."""
+    """Return `own` with the group-version-kinds of both definitions, in sorted order if `other` adds any."""
     kinds = own.get(_GVK, [])
     if not (added := [each for each in other.get(_GVK, ()) if each not in kinds]):
         return own
