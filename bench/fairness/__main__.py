@@ -5,6 +5,8 @@ sends one GET at a time. The noisy client sends GETs on 500 connections, each as
 server refuses a part of them with 429. The quiet client's latency beside the noisy client is compared with two limits
 of the same run: its latency on an idle server, and its latency beside a client with `CALM` connections. Beside the
 second client the server's processor is busy as well, so this ratio shows the effect of the 500 connections alone.
+
+The module `request_costs` measures the cost of priority and fairness, and of tracing, for a request.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.authorization import READ, prepare
+from bench.fairness import request_costs
 from bench.report import Claim, report, run
 from bench.support.https_load import Load, Measured, measure
 from bench.support.served import CLIENT_CORE, Served, on_core, serving
@@ -76,6 +79,7 @@ def main(arguments: Sequence[str]) -> int:
                 )
     beside_noisy = median(noisy)
     claims = [
+        *request_costs.claims(),
         Claim(f"p99 beside {NOISY} connections, compared with {CALM}", beside_noisy, median(calm), 2.0, "us", True),
         Claim(f"p99 beside {NOISY} connections, compared with none", beside_noisy, median(alone), 2.0, "us", True),
     ]
