@@ -22,7 +22,7 @@ KINDS = builtin_kinds(
         Declaration(api_version, kind, strategy=SHARED)
         for api_version, kind in (("v1", "Service"), ("apps/v1", "Deployment"), ("v1", "ConfigMap"))
     ]
-    + [replace(each, strategy=None) for each in declared() if each.stored_as is not None]
+    + [replace(each, strategy=None) for each in declared() if each.stored_as is not None or each.feature_gate]
 )
 
 

@@ -22,7 +22,7 @@ from ctrlmgr.eventlog.opening import open_log
 from tests.server.site import Site, make, serving
 
 PACKAGE = str(Path(ctrlmgr.__file__).parent)
-LIMIT = 69
+LIMIT = 71
 """The maximum number of modules, one of which may belong to a timer; default plugins are on, audit and access control
 are off.
 """

@@ -137,6 +137,8 @@ def test_three_times_the_target_triples_the_replicas(
     )
     until(lambda: kubectl.get("deployment web")["spec"]["replicas"] == 3)
     assert asked.format(namespace) in metrics.asked
-    assert metrics.users - {"system:kube-aggregator"} == {"system:serviceaccount:kube-system:horizontal-pod-autoscaler"}
+    assert metrics.users - {"system:kube-aggregator", "system:aggregator"} == {
+        "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+    }
     told = kubectl.get("events")["items"]
     assert any(each["reason"] == "SuccessfulRescale" and "New size: 3" in each["message"] for each in told)

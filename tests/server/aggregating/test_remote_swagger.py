@@ -83,9 +83,8 @@ def test_a_document_is_downloaded_again_when_its_etag_changes(site: Site, ext: E
     before = site.ask("/openapi/v2").headers["etag"]
     ext.behaviour, asked = serves({}, '"one"'), len(downloads(ext))
     touch(site, "w1.ext.example", 11)
-    while len(heads := downloads(ext)) == asked:
-        pass
-    assert 'if-none-match: "one"' in heads[-1]
+    while not any('if-none-match: "one"' in head for head in downloads(ext)[asked:]):
+        pass  # the document of the other APIService may be downloaded first
     assert site.ask("/openapi/v2").headers["etag"] == before
     changed = {**DOCUMENT, "definitions": {**DOCUMENT["definitions"], "Thing": {"type": "integer"}}}
     ext.behaviour = serves(changed, '"two"')

@@ -18,7 +18,7 @@ from ctrlmgr.testing.builders import a_namespace
 from ctrlmgr.testing.fake_clock import FakeClock
 from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, add, make
 
-GRACE = 1.0
+GRACE, LONG_GRACE = 1.0, 5.0
 
 
 @contextmanager
@@ -87,16 +87,23 @@ def test_a_stopping_server_ends_watches_one_after_another(monkeypatch: pytest.Mo
 
 
 def test_a_new_watch_is_refused_while_watches_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, begin = threading.Event(), TerminationPace.begin
+
+    def begin_and_report(pace: TerminationPace, grace: float) -> None:
+        begin(pace, grace)
+        begun.set()
+
     monkeypatch.setattr(termination_pace, "LEAST_RATE", 0.1)
-    stop, made = threading.Event(), make(watch_grace=GRACE)
+    monkeypatch.setattr(TerminationPace, "begin", begin_and_report)
+    stop, made = threading.Event(), make(watch_grace=LONG_GRACE)
     add(made.log, a_namespace())
     server = HttpServer(made.app, ("127.0.0.1", 0), clock=SystemClock(), listens_until_drained=True)
     thread = threads.start("server under test", lambda: server.run(stop))
     site = Site(server.url, made.log)
     with site.watch() as first, site.watch() as second:
         stop.set()
-        while (answer := site.ask(f"{CONFIG_MAPS}?watch=true&timeoutSeconds=1")).status == 200:
-            pass
+        assert begun.wait(TIMEOUT)
+        answer = site.ask(f"{CONFIG_MAPS}?watch=true&timeoutSeconds=1")
         assert site.ask(CONFIG_MAPS).status == 200
         assert first.rest() == second.rest() == []
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
