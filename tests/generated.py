@@ -56,7 +56,7 @@ def files() -> Iterator[tuple[Path, str]]:
     yield page, older
     unused = ROOT / "docs" / "stored-only.md"
     kinds = with_table(unused, "kinds", unused_kinds())
-    gated = with_table(unused, "fields", gated_fields(), with_table(unused, "controllers", absent_controllers(), kinds))
+    gated = with_table(unused, "fields", gated_fields(), kinds)
     yield unused, gated
 
 
@@ -192,13 +192,6 @@ def unused_kinds() -> str:
     lines = ["", "| kind | what does not happen |", "|---|---|"]
     unused = [each for each in declared() if each.unused]
     lines += [f"| `{each.kind}` (`{each.api_version}`) | {each.unused} |" for each in unused]
-    return "\n".join([*lines, "", ""])
-
-
-def absent_controllers() -> str:
-    """Return the table of controllers in docs/stored-only.md."""
-    lines = ["", "| controller | alias |", "|---|---|"]
-    lines += [f"| `{name}` | {f'`{alias}`' if alias else ''} |" for name, alias in sorted(registry.ABSENT.items())]
     return "\n".join([*lines, "", ""])
 
 

@@ -44,6 +44,7 @@ from ctrlmgr.controllers import (
     replicaset,
     replicationcontroller,
     resourceclaim,
+    resourcepoolstatusrequest,
     resourcequota,
     root_ca_certificate_publisher,
     scheduler,
@@ -99,6 +100,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     replicaset.DESCRIPTOR,
     replicationcontroller.DESCRIPTOR,
     resourceclaim.DESCRIPTOR,
+    resourcepoolstatusrequest.DESCRIPTOR,
     device_taint_eviction.DESCRIPTOR,
     resourcequota.DESCRIPTOR,
     root_ca_certificate_publisher.DESCRIPTOR,
@@ -136,19 +138,6 @@ ELSEWHERE: Mapping[str, str] = {
 }
 """Names and aliases of controllers that need a cloud. These names are valid but ignored, as in kube-controller-manager.
 """
-
-ABSENT: Mapping[str, str] = {
-    "resourcepoolstatusrequest-controller": "",
-}
-"""Names and aliases of kube-controller-manager's controllers that ctrlmgr does not have.
-
-If a command line enables one of these controllers, a warning is printed.
-"""
-
-
-_ABSENT = {
-    word: name for name, alias in ABSENT.items() for word in (name, name.removesuffix("-controller"), alias) if word
-}
 
 
 class Enabled(NamedTuple):
@@ -195,10 +184,6 @@ def enabled(desired: Iterable[str], descriptors: Iterable[ControllerDescriptor[A
             choices.setdefault(alias, True)
             continue
         name = names.get(alias, alias)
-        if name not in known and (absent := _ABSENT.get(alias)):
-            if entry == alias:
-                warnings.append(f"controllers.enabled: there is no {absent} here: no component does its work")
-            continue
         if name not in known:
             raise SettingsError(_unknown(alias, [*known, *aliases]))
         if alias in former:

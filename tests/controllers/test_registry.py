@@ -81,29 +81,14 @@ def test_no_name_is_shared_by_two_controllers() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", ["resourcepoolstatusrequest", "resourcepoolstatusrequest-controller"])
-def test_a_missing_controller_of_kubernetes_causes_a_warning(name: str) -> None:
-    running, warnings = registry.enabled(["a", name], [A, B])
-    assert [each.name for each in running] == [A.name]
-    absent = "resourcepoolstatusrequest-controller"
-    assert warnings == (f"controllers.enabled: there is no {absent} here: no component does its work",)
-    assert registry.enabled(["a", f"-{name}"], [A, B]).warnings == ()
-
-
 @pytest.mark.parametrize(
     "name",
     [
         "-podcertificaterequest-cleaner-controller",
-        "resourcepoolstatusrequest-controller",
+        "-resourcepoolstatusrequest-controller",
         "-svm",
         "-storage-version-gc",
     ],
 )
 def test_every_name_and_alias_of_kube_controller_manager_is_known(name: str) -> None:
     assert [each.name for each in registry.enabled(["endpoints", name]).descriptors] == ["endpoints-controller"]
-
-
-def test_no_controller_is_both_implemented_and_absent() -> None:
-    known = registry.by_name()
-    names = {*known, *(alias for each in known.values() for alias in each.aliases)}
-    assert not names & {*registry.ABSENT, *registry.ABSENT.values()}

@@ -52,6 +52,18 @@ GATED_ROLES: Final = (
         group="system:serviceaccounts",
     ),
     GatedRole(
+        "DRAResourcePoolStatus",
+        "resourcepoolstatusrequest-controller",
+        Role(
+            controller_role("resourcepoolstatusrequest-controller"),
+            rule("delete get list watch", "resource.k8s.io", "resourcepoolstatusrequests"),
+            rule("patch update", "resource.k8s.io", "resourcepoolstatusrequests/status"),
+            rule("get list watch", "resource.k8s.io", "resourceslices"),
+            rule("get list watch", "resource.k8s.io", "resourceclaims"),
+            rule("create patch update", "core events.k8s.io", "events"),
+        ),
+    ),
+    GatedRole(
         "GenericWorkload",
         "podgroup-protection-controller",
         Role(

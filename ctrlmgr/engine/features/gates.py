@@ -31,6 +31,7 @@ READ: Final = (
     "DRANodeAllocatableResources",
     "DRAPartitionableDevices",
     "DRAResourceClaimDeviceStatus",
+    "DRAResourcePoolStatus",
     "DRAWorkloadResourceClaims",
     "DeploymentReplicaSetTerminatingReplicas",
     "EnvFiles",

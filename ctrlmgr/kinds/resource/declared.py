@@ -7,6 +7,7 @@ from ctrlmgr.kinds.resource import printers
 from ctrlmgr.kinds.resource.device_class import DeviceClassStrategy
 from ctrlmgr.kinds.resource.device_taint_rules import DeviceTaintRuleStrategy
 from ctrlmgr.kinds.resource.resource_claims import ResourceClaimStrategy, ResourceClaimTemplateStrategy
+from ctrlmgr.kinds.resource.resource_pool_status_requests import ResourcePoolStatusRequestStrategy
 from ctrlmgr.kinds.resource.resource_slices import ResourceSliceStrategy
 
 _V1 = "resource.k8s.io/v1"
@@ -33,5 +34,12 @@ KINDS = (
         feature_gate=_RULES,
         stored_as=same_as(_BETA, "DeviceTaintRule", _ALPHA),
         stored_version="v1alpha3",
+    ),
+    Declaration(
+        _ALPHA,
+        "ResourcePoolStatusRequest",
+        strategy=ResourcePoolStatusRequestStrategy(),
+        printer=printers.RESOURCE_POOL_STATUS_REQUEST,
+        feature_gate="DRAResourcePoolStatus",
     ),
 )
