@@ -1,6 +1,6 @@
-"""Parses durations such as `1h30m` as Go's `time.ParseDuration` does, with the same error messages.
+"""Parses and writes durations such as `1h30m` as Go does, with the same error messages.
 
-Source: Go's `time/format.go`, `ParseDuration`.
+Source: Go's `time/format.go` (`ParseDuration`) and `time/time.go` (`Duration.String`).
 """
 
 from __future__ import annotations
@@ -56,3 +56,27 @@ def _nanoseconds(part: re.Match[str], text: str) -> int:
         problem = f"unknown unit {quote(unit)}" if unit else "missing unit"
         raise MalformedDuration(f"time: {problem} in duration {quote(text)}")
     return (int((whole or "0") + (fraction or "")) * _UNITS[unit]) // int(10 ** len(fraction or ""))
+
+
+def write_go_duration(seconds: float) -> str:
+    """Return a duration as Go's `time.Duration.String` does, such as `1.5s` or `2m0.25s`."""
+    millisecond, second = _UNITS["ms"], _UNITS["s"]
+    nanoseconds = round(seconds * second)
+    if nanoseconds < 1000:
+        return f"{nanoseconds}ns" if nanoseconds else "0s"
+    if nanoseconds < millisecond:
+        return f"{_decimal(nanoseconds, 1000)}µs"
+    if nanoseconds < second:
+        return f"{_decimal(nanoseconds, millisecond)}ms"
+    minutes, rest = divmod(nanoseconds, _UNITS["m"])
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, second)}s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, fraction = divmod(value, unit)
+    digits = f"{fraction:0{len(str(unit)) - 1}d}".rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)

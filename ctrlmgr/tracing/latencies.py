@@ -16,6 +16,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Final
 
+from ctrlmgr.golang.go_duration import write_go_duration
+
 AUTHENTICATION: Final = "authentication"
 AUTHORIZATION: Final = "authorization"
 IMPERSONATION: Final = "impersonation"
@@ -31,9 +33,6 @@ _LONGEST_ONLY: Final = frozenset((AUTHORIZATION, QUEUE_WAIT, VALIDATING_WEBHOOK)
 _PREFIX: Final = "apiserver.latency.k8s.io/"
 _SLOW: Final = 0.5
 """The seconds above which the audit event of a request has annotations for its latencies."""
-
-_MILLISECOND: Final = 1_000_000
-_SECOND: Final = 1_000_000_000
 
 
 class Latencies:
@@ -65,8 +64,8 @@ class Latencies:
         if total <= _SLOW or not self.stages:
             return {}
         return {
-            **{f"{_PREFIX}{stage}": go_duration(seconds) for stage, seconds in self.stages.items()},
-            f"{_PREFIX}total": go_duration(total),
+            **{f"{_PREFIX}{stage}": write_go_duration(seconds) for stage, seconds in self.stages.items()},
+            f"{_PREFIX}total": write_go_duration(total),
         }
 
 
@@ -95,26 +94,3 @@ def measuring(stage: str) -> AbstractContextManager[None]:
     """Return a context manager that measures a stage of the current request, if its latencies are measured."""
     latencies = _current.get()
     return _OFF if latencies is None else latencies.measuring(stage)
-
-
-def go_duration(seconds: float) -> str:
-    """Return a duration as Go's `time.Duration.String` does, such as `1.5s` or `2m0.25s`."""
-    nanoseconds = round(seconds * _SECOND)
-    if nanoseconds < 1000:
-        return f"{nanoseconds}ns" if nanoseconds else "0s"
-    if nanoseconds < _MILLISECOND:
-        return f"{_decimal(nanoseconds, 1000)}µs"
-    if nanoseconds < _SECOND:
-        return f"{_decimal(nanoseconds, _MILLISECOND)}ms"
-    minutes, rest = divmod(nanoseconds, 60 * _SECOND)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{_decimal(rest, _SECOND)}s"
-    if hours:
-        return f"{hours}h{minutes}m{text}"
-    return f"{minutes}m{text}" if minutes else text
-
-
-def _decimal(value: int, unit: int) -> str:
-    whole, fraction = divmod(value, unit)
-    digits = f"{fraction:0{len(str(unit)) - 1}d}".rstrip("0")
-    return f"{whole}.{digits}" if digits else str(whole)

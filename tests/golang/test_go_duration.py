@@ -1,10 +1,10 @@
-"""Tests of the parser of Go's durations, against values and errors of Go's `time.ParseDuration`."""
+"""Tests of Go's durations, against values and errors of Go's `time.ParseDuration` and `Duration.String`."""
 
 from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.golang.go_duration import MalformedDuration, parse_go_duration
+from ctrlmgr.golang.go_duration import MalformedDuration, parse_go_duration, write_go_duration
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,21 @@ def test_a_malformed_duration_has_gos_error(text: str, problem: str) -> None:
     with pytest.raises(MalformedDuration) as raised:
         parse_go_duration(text)
     assert str(raised.value) == problem
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0s"),
+        (2e-9, "2ns"),
+        (1.5e-6, "1.5µs"),
+        (0.00125, "1.25ms"),
+        (0.6, "600ms"),
+        (1.0, "1s"),
+        (61.25, "1m1.25s"),
+        (3600.0, "1h0m0s"),
+        (7325.5, "2h2m5.5s"),
+    ],
+)
+def test_a_duration_is_written_as_in_go(seconds: float, text: str) -> None:
+    assert write_go_duration(seconds) == text

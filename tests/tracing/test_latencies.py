@@ -6,25 +6,7 @@ import pytest
 
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.tracing import latencies
-from ctrlmgr.tracing.latencies import Latencies, go_duration
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "0s"),
-        (2e-9, "2ns"),
-        (1.5e-6, "1.5µs"),
-        (0.00125, "1.25ms"),
-        (0.6, "600ms"),
-        (1.0, "1s"),
-        (61.25, "1m1.25s"),
-        (3600.0, "1h0m0s"),
-        (7325.5, "2h2m5.5s"),
-    ],
-)
-def test_durations_are_written_as_in_go(seconds: float, text: str) -> None:
-    assert go_duration(seconds) == text
+from ctrlmgr.tracing.latencies import Latencies
 
 
 def test_times_of_a_stage_are_added_but_of_parallel_stages_the_longest_counts() -> None:

@@ -25,6 +25,7 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.watch_cache.cacher import Cacher
+from ctrlmgr.golang.go_duration import write_go_duration
 from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.metrics import in_flight
 from ctrlmgr.server.fairness.fair_queuing import Ticket
@@ -33,7 +34,6 @@ from ctrlmgr.server.fairness.queue_settings import NARROW, Width
 from ctrlmgr.server.fairness.request_width import WATCHES_PER_SEAT, ObjectStats, kept_seats, list_seats
 from ctrlmgr.server.filters.in_flight_limits import FREE, LONG_RUNNING, READING, Overloaded, Seat
 from ctrlmgr.server.request import Request
-from ctrlmgr.tracing.latencies import go_duration
 
 PATIENCE: Final = 15.0
 """The default of the maximum seconds that a request waits for its seats.
@@ -136,7 +136,7 @@ class FairSeat(Ticket):
             "apf_fs": self.flow.schema.name,
             "apf_iseats": width.initial,
             "apf_fseats": width.final,
-            "apf_additionalLatency": go_duration(width.latency),
+            "apf_additionalLatency": write_go_duration(width.latency),
         }
 
 

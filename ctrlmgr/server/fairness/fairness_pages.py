@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ctrlmgr.clock import Clock, format_time
+from ctrlmgr.golang.go_duration import write_go_duration
 from ctrlmgr.server.fairness.fair_queuing import Ticket
 from ctrlmgr.server.fairness.level_state import Level, LevelStates
 from ctrlmgr.server.fairness.queue_settings import SCALE
@@ -121,7 +122,7 @@ def _request_row(level: Level, position: int, ticket: Ticket, offset: float, *, 
     started = _NEVER if ticket.started < 0 else _time(ticket.started + offset)
     row = (
         *(level.name, flow.schema.name, queue, position, flow.distinguisher, _time(ticket.came + offset)),
-        *(width.initial, width.final, _duration(width.latency), started),
+        *(width.initial, width.final, write_go_duration(width.latency), started),
     )
     attributes = ticket.asked
     if not detailed:
@@ -141,10 +142,3 @@ def _request_row(level: Level, position: int, ticket: Ticket, offset: float, *, 
 
 def _time(seconds: float) -> str:
     return format_time(int(seconds * 1_000_000))
-
-
-def _duration(seconds: float) -> str:
-    """Return a duration of less than a minute as Go prints it."""
-    if seconds >= 1:
-        return f"{seconds:.9f}".rstrip("0").rstrip(".") + "s"
-    return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".") + "ms" if seconds else "0s"

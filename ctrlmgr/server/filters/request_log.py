@@ -11,9 +11,10 @@ from typing import Any
 
 import structlog
 
+from ctrlmgr.golang.go_duration import write_go_duration
 from ctrlmgr.server.filters.in_flight_limits import Seat
 from ctrlmgr.server.request import Request
-from ctrlmgr.tracing.latencies import Latencies, go_duration
+from ctrlmgr.tracing.latencies import Latencies
 
 log = structlog.get_logger(__name__)
 
@@ -25,11 +26,11 @@ def log_request(request: Request, verb: str, seat: Seat, seconds: float, latenci
         "HTTP",
         verb=verb.upper(),
         URI=request.uri,
-        latency=go_duration(seconds),
+        latency=write_go_duration(seconds),
         userAgent=request.header(b"user-agent").decode("utf-8", "replace"),
         **{"audit-ID": request.id.decode("utf-8", "replace")},
         srcIP=request.peer,
         **seat.log_fields(),
         **ending,
-        latencies={stage: go_duration(spent) for stage, spent in latencies.stages.items()},
+        latencies={stage: write_go_duration(spent) for stage, spent in latencies.stages.items()},
     )
