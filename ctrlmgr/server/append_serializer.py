@@ -127,7 +127,7 @@ class AppendSerializer:
 
 
 def _tell(admitted: Sequence[_Waiting], events: Sequence[Event]) -> None:
-    """Give each waiting write the events of its own proposals."""
+    """Return to each waiting write the events that the log stored for its proposals."""
     start = 0
     for each in admitted:
         end = start + len(each.append.proposals)

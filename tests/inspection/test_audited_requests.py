@@ -38,9 +38,9 @@ def kept(tmp_path: Path, clock: FakeClock) -> Path:
     rows = [
         row("read", now),
         row("refused", now + 1, code=403, message="no", decision="forbid", verb="list", name=""),
-        row("nobody", now + 2, code=401, username=None, decision=None, because=None),
+        row("anonymous", now + 2, code=401, username=None, decision=None, because=None),
         row("wrote", now + 3, verb="create", code=201, revision=7),
-        row("went", now + 4, verb="delete", username="root", acts_for="bob"),
+        row("deleted", now + 4, verb="delete", username="root", acts_for="bob"),
         row("path", now + 5, api_group=None, resource=None, name="", namespace="", uri="/version"),
     ]
     assert store.write(rows)
@@ -57,10 +57,10 @@ def answer_lines(folder: Path, name: str, **parameters: str) -> list[str]:
 
 
 def test_refused_and_read_requests_can_be_queried(kept: Path) -> None:
-    assert answer_lines(kept, "audit") == ["path", "went", "wrote", "nobody", "refused", "read"]
-    assert answer_lines(kept, "audit", refused="yes") == ["nobody", "refused"]
-    assert answer_lines(kept, "audit", user="bob") == ["went"]
-    assert answer_lines(kept, "audit", user="root") == ["went"]
+    assert answer_lines(kept, "audit") == ["path", "deleted", "wrote", "anonymous", "refused", "read"]
+    assert answer_lines(kept, "audit", refused="yes") == ["anonymous", "refused"]
+    assert answer_lines(kept, "audit", user="bob") == ["deleted"]
+    assert answer_lines(kept, "audit", user="root") == ["deleted"]
     assert answer_lines(kept, "audit", verb="get", resource="pods", user="alice") == ["read"]
     assert answer_lines(kept, "audit", since="2027-01-01") == []
     assert answer_lines(kept, "audit", limit="1") == ["path"]
@@ -82,7 +82,7 @@ def test_a_write_leads_to_its_request(kept: Path, clock: FakeClock) -> None:
         assert (written.id, written.username, written.code) == ("wrote", "alice", 201)
         deleted = request_of(database, 8, PODS, web, "bob", now + 10)
         assert deleted is not None
-        assert (deleted.id, deleted.username, deleted.acts_for) == ("went", "root", "bob")
+        assert (deleted.id, deleted.username, deleted.acts_for) == ("deleted", "root", "bob")
         assert request_of(database, 8, PODS, web, "alice", now + 10) is None
         assert request_of(database, 8, PODS, Key("default", "other"), "bob", now + 10) is None
         assert request_of(database, 8, PODS, web, "bob", now + 120_000_000) is None

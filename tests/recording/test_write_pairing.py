@@ -76,7 +76,7 @@ def test_each_replayed_write_has_exactly_one_recorded_counterpart(replay: Replay
 def test_a_write_without_a_counterpart_is_a_divergence(replay: Replayer, tmp_path: Path) -> None:
     script = Script().event("ADDED", service(selector={"app": "s"})).event("ADDED", pod("a", "10.0.0.1"))
     script.event("ADDED", endpoints_with(("a", "10.0.0.1")))
-    script.event("MODIFIED", endpoints_with(("nobody", "203.0.113.7"), entries=1))
+    script.event("MODIFIED", endpoints_with(("unknown-pod", "203.0.113.7"), entries=1))
     path = script.event("MODIFIED", endpoints_with(("a", "10.0.0.1"), entries=2)).checkpoint("end").write(tmp_path)
     assert replay(path, CONTROLLERS).divergences == ()  # at the end, the state equals the recorded one
     report = replay(path, CONTROLLERS, every_write=True)

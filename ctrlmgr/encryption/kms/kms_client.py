@@ -100,7 +100,7 @@ class KmsClient:
         return answer
 
     def _description(self, code: str, error: Any) -> str:
-        """Return the text of an error; a plugin that does not run has no text of its own."""
+        """Return the text of an error; if the plugin did not answer in time, the text names its socket."""
         if code == "DeadlineExceeded":
             return f"context deadline exceeded: {self._endpoint} did not answer within {self._timeout:g} s"
         return str(error.details())

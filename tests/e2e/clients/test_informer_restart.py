@@ -141,7 +141,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the machine may be busy with other tests
 def test_informers_receive_the_whole_history_across_restarts(url: str, tmp_path: Path) -> None:
-    # The server writes no Leases of its own, because such writes would follow after the informers have ended.
+    # The server does not write Leases, because the informers would miss writes after their end.
     own_leases = ("--leader-elect=false", "--feature-gates=APIServerIdentity=false")
     with closing(Server(tmp_path, "--database", url, *own_leases)) as server:
         server.start()
