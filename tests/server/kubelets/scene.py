@@ -72,6 +72,7 @@ class Scene(NamedTuple):
             return len(asyncio.all_tasks()) - 1
 
         count = self.made.backend.wait_for(tasks())
+        gc.unfreeze()  # `gc.get_objects` omits frozen objects; an earlier server in this process may freeze them
         gc.collect()
         names = (f"{type(each).__module__}.{type(each).__name__}" for each in gc.get_objects())
         named = Counter(each for each in names if each.startswith(OURS))
@@ -88,7 +89,8 @@ class Scene(NamedTuple):
         try:
             until(lambda: self.settled() == before)
         except AssertionError:
-            assert self.settled() == before
+            after = self.settled()
+            assert after == before, (after, before)
 
 
 def read(connection: socket.socket) -> bytes:
