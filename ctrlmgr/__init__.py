@@ -6,15 +6,15 @@ The packages are listed in the order in which an event travels through them:
 - `eventlog`: the totally ordered log of changes, on SQLite, PostgreSQL or in memory. All other packages read the log.
 - `informer`: the event window, a bounded history that all readers share, and the caches derived from it.
 - `workqueue`: the queue of the keys to reconcile; only one worker at a time reconciles a key.
-- `manager`: runs controllers (watches, queue, workers) and periodic work, and the phases of start and stop.
+- `manager`: runs controllers (watches, queue, workers) and periodic work, and starts and stops a process in phases.
 - `controllers`: the controllers' decisions as pure functions, and the reconcilers that write them through `client`.
 - `framework`: defines the kinds and controllers that users write.
 - `recording`: writes a real cluster's watch stream to a file, and replays it.
 - `server`: the Kubernetes API, health and metrics over HTTP.
 - `serve`, `cli`: create the running process from its settings.
 
-The public names are in `__all__`; most of these names are defined in `framework`. Each name is loaded at its first use,
-so the import of this package is fast. The package `ctrlmgr.testing` is public, too.
+`__all__` lists the public names of the package; most public names are defined in `framework`. Each public name is
+loaded at its first use, so the import of this package is fast. The package `ctrlmgr.testing` is public, too.
 """
 
 from importlib import import_module as _import_module

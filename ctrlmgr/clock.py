@@ -1,9 +1,9 @@
-"""The interface of clocks, and the machine's clock.
+"""Defines the interface of clocks, and the clock of the machine.
 
-All code reads the time and waits through a `Clock`, so that tests and replays control the time and the waits.
+All other modules read the time and wait through a `Clock`, so that tests and replays can control the time.
 
-Times that `now` returns are stored in objects and events, and are never used for ordering. `monotonic` measures
-deadlines. Only the method `wait` waits for a condition with a timeout.
+Objects and events store times that `now` returns; no code compares these times to order events. Code that measures
+deadlines uses `monotonic`. Code that waits for a condition with a timeout uses `wait`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Clock(Protocol):
         """Return the time of the wall clock: microseconds since 1970, UTC."""
 
     def monotonic(self) -> float:
-        """Return the seconds of a monotonic clock; only differences between two results are meaningful."""
+        """Return the time of a monotonic clock in seconds; only the difference of two results is meaningful."""
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """Wait on `condition` (held by the caller) for up to `timeout` seconds; return False after a timeout."""
@@ -57,7 +57,7 @@ class SystemClock:
 
     def __init__(self) -> None:
         """Create a clock that uses the machine's clocks."""
-        # This is called about twenty times per request, so no Python function encloses the system call.
+        # A request reads the monotonic clock about twenty times, so no Python function encloses the system call.
         self.monotonic: Callable[[], float] = partial(time.clock_gettime, _MONOTONIC)
         """Return the seconds since an arbitrary point in time, including the time of suspension if the system counts
         it.
@@ -73,7 +73,7 @@ class SystemClock:
 
 
 class OtherTime:
-    """A clock that shows another time, such as that of a recording; `wait` and `monotonic` use a real clock."""
+    """A clock whose `now` is another time, such as the time of a recording; `wait` and `monotonic` use a real clock."""
 
     def __init__(self, now: Callable[[], int], clock: Clock) -> None:
         """Read the wall clock from `now` (microseconds since 1970), and use `clock` for the other methods."""
@@ -104,13 +104,13 @@ def format_time_seconds(microseconds: int) -> str:
 
 
 def _nearest(microseconds: int) -> int:
-    """Return the time, clamped to the range between the years 1 and 9999."""
+    """Return a time in microseconds, clamped to the years 1 to 9999."""
     return min(max(microseconds, _FIRST), _LAST)
 
 
 @lru_cache(_SECONDS)
 def _second(second: int) -> str:
-    """Return the formatted string of a second; times that are formatted together mostly share one or two seconds."""
+    """Return the formatted string of a second; the result is cached, because consecutive times often share a second."""
     return (_NAIVE_EPOCH + timedelta(seconds=second)).isoformat(timespec="seconds")
 
 

@@ -1,4 +1,4 @@
-"""Every error ctrlmgr raises, as a drawn tree. Each class has a `default_message`.
+"""Defines the errors that ctrlmgr raises; the tree shows how the classes inherit.
 
     CtrlmgrError
     ├── ApiError                  code and reason on the class, details on the instance: a metav1.Status
@@ -36,7 +36,7 @@
     ├── RecordingError            a recording file cannot be used: file, line, reason
     └── SettingsError             file or variable, key, what was wrong, what would be right
 
-A class says how to react to it in `retryable` and `lost_race`; callers do not match on message text.
+The attributes `retryable` and `lost_race` of an error tell callers how to react; callers do not compare message texts.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CtrlmgrError(Exception):
     """
 
     def __init__(self, message: str | None = None) -> None:
-        """Use the message, by default the class's `default_message`."""
+        """Create an error with a message; the default is the class's `default_message`."""
         super().__init__(message or self.default_message)
 
 
@@ -92,16 +92,16 @@ class ApiError(CtrlmgrError):
     code: int = 500
     reason: str = "InternalError"
     warnings: Sequence[str] = ()
-    """Texts for the answer's `Warning` headers."""
+    """The texts of the response's `Warning` headers."""
     annotations: Mapping[str, str] = {}
-    """Annotations for the audit event."""
+    """The annotations that the request's audit event gets."""
     refused_by: str = ""
-    """The name of the admission plugin that refused; empty if none did."""
+    """The name of the admission plugin that refused the request; empty if no plugin refused it."""
     is_final: bool = False
-    """Whether the refusal holds on any state, because another process decided it, such as a webhook."""
+    """Whether the refusal is final on any state, because another process, such as a webhook, refused the request."""
 
     def __init__(self, message: str | None = None, *, details: StatusDetails | None = None) -> None:
-        """Add `details` to the message."""
+        """Create an error with the `details` of the refusal."""
         super().__init__(message)
         self.details = details
 
@@ -124,7 +124,7 @@ class DeniedByWebhook(ApiError):
     is_final = True
 
     def __init__(self, message: str, code: int, reason: str = "", details: StatusDetails | None = None) -> None:
-        """Use the webhook's code and reason."""
+        """Create an error with the webhook's HTTP status code and reason."""
         super().__init__(message, details=details)
         self.code, self.reason = code, reason
 
@@ -211,7 +211,7 @@ class Conflict(ApiError):
         actual: int = 0,
         details: StatusDetails | None = None,
     ) -> None:
-        """Add the revisions: the `expected` and the `actual` one, 0 if the object does not exist."""
+        """Create an error with the `expected` and the `actual` revision; 0 means that the object does not exist."""
         super().__init__(message, details=details)
         self.expected = expected
         self.actual = actual
@@ -235,9 +235,9 @@ class Expired(ApiError):
     reason = "Expired"
 
     def __init__(self, requested: int, oldest: int, message: str = "", *, continue_token: str = "") -> None:
-        """Report that revision `requested` is no longer available, and `oldest` is the oldest complete one.
+        """Report that revision `requested` was compacted; `oldest` is the oldest revision that is still complete.
 
-        A `continue_token` continues the expired list at the newest revision.
+        With `continue_token`, a client can continue the expired list at the newest revision.
         """
         super().__init__(message or f"too old resource version: {requested} ({oldest})")
         self.asked = requested
@@ -309,7 +309,7 @@ class ConversionFailed(UnknownError):
         self._problem = problem
 
     def of(self, source: str) -> ConversionFailed:
-        """Return the same failure for another version."""
+        """Return an error with the same failure for another version."""
         return ConversionFailed(source, self._problem)
 
 
@@ -339,7 +339,9 @@ class LogError(CtrlmgrError):
     default_message = "The event log failed."
 
     place: str = ""
-    """The file that failed, for the server's own log: clients read messages, and need not know its paths."""
+    """The file that failed; only the server's log contains the path, because clients need not know the server's
+    paths.
+    """
 
 
 class LogUnavailable(LogError):
@@ -362,7 +364,7 @@ class LogCorrupt(LogError):
     default_message = "The event log is damaged."
 
     def __init__(self, message: str | None = None, *, revision: int | None = None) -> None:
-        """Report the damage; `revision` is the first damaged one, if known."""
+        """Report damage of the log; `revision` is the first damaged revision, if it is known."""
         super().__init__(message)
         self.revision = revision
 
@@ -412,7 +414,7 @@ class Fenced(CtrlmgrError):
     default_message = "The leader term of this append is over."
 
     def __init__(self, message: str | None = None, *, current: int = 0) -> None:
-        """Add the `current` term of the log, 0 if unknown."""
+        """Create an error with the `current` term of the log; 0 means that the term is unknown."""
         super().__init__(message)
         self.current = current
 
@@ -435,7 +437,7 @@ class RecordingError(CtrlmgrError):
     default_message = "The recording cannot be used."
 
     def __init__(self, file: str, line: int, reason: str) -> None:
-        """Report a problem in `line`, counted from 1; 0 means the whole file."""
+        """Report a problem in line `line` of the recording, counted from 1; 0 means the whole file."""
         super().__init__(f"{file}:{line}: {reason}" if line else f"{file}: {reason}")
         self.file = file
         self.line = line

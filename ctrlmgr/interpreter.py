@@ -1,10 +1,10 @@
 """Configures the Python interpreter of a server process: thread switching, the cycle collector and the allocator.
 
-The function `tune` applies these settings once, at the start of the process:
+The function `tune` applies the following settings once, at the start of the process:
 - A thread releases the interpreter's lock after half a millisecond, so that a busy thread delays the event loop by at
   most that time.
-- The cycle collector runs only every 5,000 allocations, because all threads wait for it, and few objects of this
-  program are part of a cycle.
+- The cycle collector runs only after every 5,000 allocations, because all threads wait for the collector, and few
+  objects of this program are part of a cycle.
 - Objects that survive a full collection are frozen (`gc.freeze`), so that later collections skip these objects. Every
   16th full collection examines all objects, so that garbage among the frozen objects is freed.
 - The allocator always maps each block of more than 128 KiB separately, so that the unused part of a TLS connection's
@@ -40,7 +40,7 @@ _EVERYTHING = 16
 
 
 def tune() -> None:
-    """Apply the settings to the whole process."""
+    """Apply the settings of this module to the whole process."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     gc.set_threshold(*_THRESHOLDS)
     if not any(isinstance(getattr(each, "__self__", None), _Full) for each in gc.callbacks):
@@ -55,14 +55,14 @@ class Collector:
     """Controls the cycle collector of this process. Several threads may pause the collector at the same time."""
 
     def __init__(self) -> None:
-        """Change nothing yet."""
+        """Create an object that controls the collector; the collector stays unchanged."""
         self._lock = threading.Lock()
         self._pauses = 0
         self.was_on = True
         """Whether the collector was enabled before it was paused."""
         self.freezes = False
-        """Whether `resume` may freeze objects (`gc.freeze`). Freezing is allowed only if some full collections also
-        examine the frozen objects.
+        """Whether `resume` may freeze objects (`gc.freeze`). `resume` may freeze objects only if some full collections
+        also examine frozen objects.
         """
 
     def pause(self) -> None:
@@ -74,10 +74,10 @@ class Collector:
             self._pauses += 1
 
     def resume(self) -> None:
-        """Enable the collector again, if it was enabled before and no other caller has paused it.
+        """Enable the collector again, if the collector was enabled before and no other caller has paused it.
 
-        If the work has created many young objects that will exist for long, such as compiled schemas, they are frozen.
-        Without freezing, the next collection would examine all new objects while all threads wait.
+        If the caller has created many objects that will exist for long, such as compiled schemas, `resume` freezes
+        these objects. Without freezing, the next collection would examine all new objects while all threads wait.
         """
         with self._lock:
             self._pauses -= 1
@@ -115,10 +115,11 @@ _full = _Full()
 def collector_paused(*, freeze: bool = False) -> Iterator[None]:
     """Disable the cycle collector while the block creates many objects that will exist for long.
 
-    Otherwise the collector would run often, because it counts allocations. While 50,000 objects are loaded, the
-    collector would run again and again and examine all of them. Reference counting continues while the collector is
-    disabled. If `freeze` is set, the objects that exist at the end of the block are frozen, so that the next full
-    collection does not examine them while all threads wait.
+    An enabled collector would run often, because each collection begins after a certain number of allocations. For
+    example, while a process loads 50,000 objects, the collector would examine all these objects several times.
+    Reference counting continues while the collector is disabled. If `freeze` is set, the function freezes the objects
+    that exist at the end of the block, so that the next full collection does not examine these objects while all
+    threads wait.
     """
     collector.pause()
     try:
@@ -132,9 +133,9 @@ def collector_paused(*, freeze: bool = False) -> Iterator[None]:
 def frames() -> dict[int, FrameType]:
     """Return the innermost stack frame of each thread, by the thread's identifier.
 
-    The cycle collector is disabled while the frames are read. The reason is that CPython 3.11 holds the lock of its
-    list of threads while it creates the dict of frames. If a collection then runs Python code, another thread can start
-    a thread and wait for that lock while it holds the interpreter's lock, which is a deadlock
+    The cycle collector is disabled while the frames are read. CPython 3.11 holds the lock of its list of threads while
+    it creates the dict of frames. If a collection runs Python code at that time, another thread can wait for the lock
+    of the list of threads while this other thread holds the interpreter's lock. The result is a deadlock
     (https://github.com/python/cpython/issues/106883).
     """
     with collector_paused():

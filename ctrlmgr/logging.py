@@ -1,9 +1,9 @@
 """Configures ctrlmgr's log lines: structlog on stderr, as console text or as one JSON object per line.
 
 Guarantees:
-- A password in a database URL never appears in a log line, in any field.
-- A value is truncated after `LONGEST` characters, and a line is written in linear time. Therefore one request can
-  neither fill a disk nor block the thread that logs it.
+- No field of a log line contains the password of a database URL.
+- A value in a log line is truncated after `LONGEST` characters, and a log line is written in linear time. Therefore one
+  request can neither fill a disk nor block the thread that logs the request.
 - One log event is one line, because newlines and terminal escapes in values are escaped. Therefore input from the
   network can neither forge a log line nor control a reader's terminal. (Only a traceback on a console takes several
   lines.)
@@ -26,14 +26,14 @@ _USER = re.compile(r"://[^\s:/@]*:")
 _RUN = re.compile(r"[^\s\"',]*")
 _PASSWORD = re.compile(r"(\bpassword=)[^\s&]+", re.IGNORECASE)
 LONGEST = 16 * 1024
-"""The maximum number of characters of one value."""
+"""The maximum number of characters of one value in a log line."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, line separators, and characters that change the text's direction (Unicode's `Bidi_Control`)."""
 
 
 class _NamedLogger(structlog.WriteLogger):
-    """A logger that knows the name of the module that logs."""
+    """A logger with the name of the module that writes the log lines."""
 
     def __init__(self, stream: TextIO, module: str = "") -> None:
         super().__init__(stream)
@@ -98,7 +98,7 @@ def configure(
 def configure_unless_done() -> None:
     """Configure structlog for tests, unless the program has already configured it.
 
-    Without a configuration, structlog prints all variables of a traceback.
+    If structlog is not configured, structlog prints all local variables of each traceback.
     """
     if not structlog.is_configured():
         level = structlog.stdlib.add_log_level

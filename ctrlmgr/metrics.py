@@ -9,7 +9,8 @@ Guarantees:
   queue has the additional label `priority`, as in controller-runtime; `sum by (name)` is client-go's value.
 - A queue counts its metrics with plain arithmetic under its own lock. The metric families are built when Prometheus
   scrapes them. No timer is needed, because the duration of unfinished work is computed at the scrape.
-- When a queue is no longer used, its series end. The metrics of queues with the same name are added up.
+- When a queue is no longer used, the metrics of the queue disappear from scrapes. The metrics of queues with the same
+  name are added up.
 """
 
 from __future__ import annotations
@@ -61,18 +62,18 @@ _REQUEST_BUCKETS = (
 
 
 class Durations:
-    """A histogram of durations in seconds, without a lock; its owner calls `observe` under the owner's lock."""
+    """A histogram of durations in seconds, without a lock; the histogram's owner calls `observe` under its own lock."""
 
     __slots__ = ("counts", "total")
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create a histogram without values."""
         # `counts[i]` is the number of values in bucket i alone; the last bucket counts values above all bounds.
         self.counts = [0] * (len(_QUEUE_BUCKETS) + 1)
         self.total = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Count one duration."""
+        """Add one duration to the histogram."""
         self.counts[bisect_left(_QUEUE_BUCKETS, seconds)] += 1
         self.total += seconds
 
@@ -185,7 +186,7 @@ def _cumulative(durations: Durations) -> list[tuple[str, float]]:
 
 
 def at_or_below(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
-    """Return pairs (upper bound, number of values at or below it), as the exposition format requires."""
+    """Return pairs (upper bound, number of values at or below the bound), as the exposition format requires."""
     buckets: list[tuple[str, float]] = []
     below = 0
     for bound, count in zip((*bounds, float("inf")), counts, strict=True):
@@ -431,7 +432,7 @@ WEBHOOK_SECONDS = Histogram(
 
 
 class TurnMetrics(Collector):
-    """The durations of the event loop's turns, in seconds of CPU time (`http.loop_monitor`)."""
+    """The metrics of the event loop's turns (`http.loop_monitor`); the duration of a turn is in seconds of CPU time."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -440,7 +441,7 @@ class TurnMetrics(Collector):
         """The number of long turns of the event loop."""
 
     def observe(self, seconds: float, *, is_long: bool) -> None:
-        """Count one turn of the event loop; called on the event loop."""
+        """Record the duration of one turn of the event loop; the event loop's thread calls this method."""
         self.longest = max(self.longest, seconds)
         self.long += is_long
 

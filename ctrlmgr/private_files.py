@@ -1,10 +1,11 @@
 """Restricts files that other users of the machine must not read, such as the database, keys and tokens.
 
-Files that a `ctrlmgr` command creates are private, because its umask is 077.
+Files that a `ctrlmgr` command creates are private, because the command sets its umask to 077.
 
 Guarantees:
-- When a server starts, it removes the permissions of other users from existing files, and logs this. If the server
-  cannot remove the permissions because a file belongs to another user, it logs a warning.
+- When a server starts, the server removes the permissions of other users from existing private files, and logs each
+  removal. If the server cannot remove the permissions of a file, because the file belongs to another user, the server
+  logs a warning.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _ours(directory: Path) -> Iterator[Path]:
 
 
 def _narrow(path: Path) -> bool:
-    """Return whether other users' permissions were removed from a file or directory."""
+    """Remove other users' permissions from a file or directory; return whether the permissions were changed."""
     try:
         status = path.lstat()
         mode = stat.S_IMODE(status.st_mode)

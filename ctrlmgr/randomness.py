@@ -1,8 +1,8 @@
-"""Returns random numbers from the operating system, which are fetched in batches.
+"""Returns random numbers from the operating system; the random bits are fetched in batches.
 
-Guarantees: the numbers are as suitable for secrets as the operating system's. No random bits are used twice, and any
-thread may request numbers. Batches are used because a system call for each number costs microseconds and releases the
-interpreter's lock, for which a thread may then wait half a millisecond.
+Guarantees: the random numbers are as suitable for secrets as those of the operating system. No random bits are used
+twice, and any thread may request numbers. Without batches, each number would need a system call. A system call takes
+microseconds and releases the interpreter's lock, and the thread may then wait half a millisecond for the lock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class PooledRandom(SystemRandom):
     """`SystemRandom` with a pool of random bits in memory, which is used for up to 128 bits."""
 
     def __init__(self) -> None:
-        """Start with an empty pool."""
+        """Create a generator with an empty pool."""
         super().__init__()
         self._pool: list[int] = []  # The operations `pop` and `+=` of a list are atomic.
 

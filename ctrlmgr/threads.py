@@ -36,8 +36,8 @@ def start(name: str, target: Callable[[], None]) -> threading.Thread:
 def each(name: str, act: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
     """Call `act` with each item on up to `at_once` threads, and return the results in the order of the items.
 
-    Each call has the context variables of the caller: the fields of log lines, and the current span. All calls have
-    ended when `each` returns, or when it raises the first exception of `act`.
+    Each call of `act` has the context variables of the caller of `each`: the fields of log lines, and the current span.
+    All calls of `act` have ended when `each` returns, or when `each` raises the first exception of `act`.
     """
     contexts = [copy_context() for _ in items]
     with ThreadPoolExecutor(min(at_once, len(items)), thread_name_prefix=name) as pool:

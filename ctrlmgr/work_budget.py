@@ -1,7 +1,8 @@
 """Limits the work that clients' input can cause, counted in steps of about 0.3 µs.
 
-`bounded(steps)` sets a budget of steps for this thread, and `spend(steps)` subtracts from it. If no budget is set,
-steps are not counted. Budgets count steps and not time, so the same input has the same result on every machine.
+`bounded(steps)` sets a budget of steps for the current thread, and `spend(steps)` subtracts steps from the budget. If
+no budget is set, steps are not counted. Budgets count steps and not time, so the same input has the same result on
+every machine.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ class TooMuchWork(Exception):
     """Raised if a computation exceeds its budget of steps."""
 
     def __init__(self) -> None:
-        """Set the message for logs; callers that catch this error show their own messages."""
+        """Create an error with a message for logs; callers that catch this error show their own messages."""
         super().__init__("takes too many steps")
 
 
@@ -38,7 +39,7 @@ def spend(steps: int) -> None:
 
 @contextmanager
 def bounded(steps: int) -> Iterator[None]:
-    """Limit the steps in this block to `steps` and to the remaining outer budget, which they also reduce."""
+    """Limit the steps in this block to `steps` and to the remaining outer budget; the steps reduce both budgets."""
     before = _meter.left
     _meter.left = given = steps if before is None else min(steps, before)
     try:

@@ -1,4 +1,4 @@
-"""The audit log: decides which requests are recorded at which level, and delivers the events to backends.
+"""The audit log decides which requests are recorded at which level, and delivers audit events to backends.
 
 `policy` decides whether a request is recorded, `request_record` collects the facts about the request, `audit_event`
 encodes events, and `log_file` and `batches` deliver events. This package does not depend on HTTP;

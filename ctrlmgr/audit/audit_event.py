@@ -1,4 +1,4 @@
-"""Encodes audit events as lines of JSON: an `Event` of audit.k8s.io/v1, in Kubernetes' field order.
+"""Encodes each audit event as one line of JSON: an `Event` of audit.k8s.io/v1, in Kubernetes' field order.
 
 Source: apiserver `pkg/apis/audit/v1/types.go`.
 """
@@ -132,7 +132,7 @@ def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False)
 
 
 def reference(record: Record) -> Reference:
-    """Return a reference to the request's object, with those fields that are known."""
+    """Return a reference to the request's object; fields whose values the server does not know are empty."""
     _, _, group, version, resource, part, namespace, name, _, _, _ = record.attributes
     recorded = record.told_object
     if recorded is None:

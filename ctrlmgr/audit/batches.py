@@ -1,10 +1,10 @@
 """Collects audit events in batches, and delivers them on a separate thread.
 
 Guarantees:
-- Adding an event never blocks: if the buffer is full, the event is dropped and counted.
-- A batch is delivered when it is full, or when its first event has waited long enough. `stop` delivers the remaining
-  events.
-- If a rate limit is set, batches are delivered at most at that rate, except for bursts.
+- `add` never blocks: if the buffer is full, `add` drops the event and counts the drop.
+- A batch is delivered when the batch is full, or when the first event of the batch has waited for `max_wait` seconds.
+  `stop` delivers the remaining events.
+- If `qps` is set, at most `qps` batches are delivered per second, except during a burst.
 
 Source: apiserver `plugin/pkg/audit/buffered/buffered.go`.
 """
@@ -49,7 +49,7 @@ class Batches(Generic[T]):
         clock: Clock,
         dropped: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """Deliver batches with `hand_on` on a thread named `name`; call `dropped` with the number of dropped events."""
+        """Deliver each batch with `hand_on` on a thread named `name`; call `dropped` with the number of lost events."""
         self._batching = batching
         self._hand_on = hand_on
         self._clock = clock
@@ -111,7 +111,7 @@ class Batches(Generic[T]):
             return batch
 
     def _pause(self) -> float | None:
-        """Return the seconds until a batch is due: 0 if one is due now, None if no event is waiting."""
+        """Return the seconds until the next batch is due; 0 if a batch is due now, None if no event waits."""
         if not self._waiting:
             return None
         if self._is_stopping:

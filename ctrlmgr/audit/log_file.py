@@ -3,8 +3,8 @@
 Guarantees:
 - When `write` returns, the operating system has received the data. The file contains complete lines only, and only the
   file's owner may read it.
-- A full file is renamed to `NAME-TIME.EXT` and, if compression is configured, compressed. Rotated files that exceed the
-  configured number or age are removed; other files are never removed.
+- `LogFile` renames a full file to `NAME-TIME.EXT`, and compresses the renamed file if compression is configured.
+  `LogFile` deletes rotated files that exceed the configured number or age, and never deletes other files.
 
 Source: kube-apiserver's `--audit-log-*` flags (`pkg/server/options/audit.go`, with lumberjack's files).
 """
@@ -92,7 +92,7 @@ class LogFile:
         threads.start("audit rotation", lambda: self._tidy(path, aside))
 
     def _tidy(self, path: Path, aside: Path) -> None:
-        """Compress a rotated file and remove old files; failures are logged and ignored."""
+        """Compress a rotated file and delete old files; a failure is logged and otherwise ignored."""
         try:
             if self._rotation.compress:
                 _pack(aside)
@@ -117,7 +117,7 @@ def _compact(microseconds: int) -> str:
 
 
 def _stamp_of(each: Path, path: Path) -> str | None:
-    """Return the time in a rotated file's name, or None if the name is not that of a rotated file of `path`."""
+    """Return the time in the name of a rotated file; None if the name does not belong to a rotated file of `path`."""
     name = each.name.removesuffix(".gz").removesuffix(path.suffix)
     found = _STAMP.search(name)
     return found.group(1) if found and name[: found.start()] == path.stem else None

@@ -39,7 +39,7 @@ class Level(enum.IntEnum):
     REQUEST_RESPONSE = 3, "RequestResponse"
 
     def __new__(cls, value: int, called: str) -> Level:
-        """Create a member."""
+        """Create one audit level."""
         level = int.__new__(cls, value)
         level._value_, level.called = value, called
         level.wants_request, level.wants_response = value >= 2, value >= 3
@@ -71,7 +71,7 @@ class AuditDecision(msgspec.Struct, frozen=True, gc=False):
 
     level: Level
     omitted: frozenset[str] = frozenset()
-    """The stages of the request that are not recorded."""
+    """The stages of the request at which no audit event is recorded."""
     without_managed_fields: bool = False
 
 
@@ -107,7 +107,9 @@ class Policy:
     """A valid audit policy; only one thread may use it."""
 
     hides: Callable[[Resource], bool] | None = None
-    """Returns whether requests for a resource are recorded without bodies, at most at the level Metadata."""
+    """Returns whether the policy records requests for a resource at most at the level Metadata, that is without
+    bodies.
+    """
 
     def __init__(self, rules: Sequence[tuple[_Rule, AuditDecision]]) -> None:
         """Create a policy that applies `rules` in their order."""
@@ -118,7 +120,7 @@ class Policy:
         )
 
     def handling(self, user: User | None, attributes: Attributes) -> AuditDecision:
-        """Return the decision on a request of `user`, which is None if the user is unknown."""
+        """Return the policy's decision on a request; `user` is the request's user, or None if the user is unknown."""
         name, groups = (user.name, user.groups) if user is not None else (None, ())
         # Decisions are cached because clients repeat requests; the key contains every attribute that rules check.
         what = attributes[2:7] if attributes.is_resource else attributes.path

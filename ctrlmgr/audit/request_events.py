@@ -1,10 +1,11 @@
 """Encodes an audit event (a stage of a request) in the formats of all backends.
 
 Guarantees:
-- For all backends together, an event is encoded at most once in each format. Only the file backend encodes events
-  again, many in one call.
-- If an event exceeds a backend's size limit, it is sent without bodies and annotated with `audit.k8s.io/truncated`. If
-  an event without bodies is still too large for a backend, the event is dropped and counted.
+- All backends share the encoded form of an event, so an event is encoded at most once in each format. Only the file
+  backend encodes events again, because it encodes many events in one call.
+- If an event exceeds a backend's size limit, the backend gets the event without bodies and with the annotation
+  `audit.k8s.io/truncated`. If an event without bodies is still too large for a backend, the event is dropped and
+  counted.
 
 Source: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/truncate/truncate.go`.
 """
@@ -45,7 +46,7 @@ class StageEvent(msgspec.Struct, gc=False):
     def fitting(self, largest: int) -> bytes | None:
         """Return the event as one line of JSON of at most `largest` bytes; a larger event is encoded without bodies.
 
-        Return None if the event is too large even without bodies.
+        The method returns None if the event without bodies has more than `largest` bytes.
         """
         text = self.line
         if len(text) > largest and self.record.wants_request:
@@ -79,7 +80,7 @@ Form: TypeAlias = Callable[[StageEvent], bytes | None]
 """Returns the data that a backend stores for an event, or None if the backend stores no data for the event."""
 
 WHOLE: Final[Form] = attrgetter("line")
-"""Returns an event as complete JSON, regardless of its size."""
+"""Returns an event as JSON with all bodies, regardless of the event's size."""
 
 
 def form(*, legacy: bool = False, largest: int | None = None) -> Form:
@@ -103,7 +104,7 @@ def lines(events: Sequence[StageEvent], form_of: Form) -> Sequence[bytes]:
 
 
 def together(events: Sequence[StageEvent], form_of: Form) -> tuple[bytes, int]:
-    """Return the concatenated lines of events for a file, and the number of these events."""
+    """Return the concatenated lines of several events for a file, and the number of lines."""
     if form_of is WHOLE:  # the default format of files: encode all lines together, without a copy of each line
         return encode_lines([event_of(each.record, each.stage, each.now) for each in events]), len(events)
     encoded = lines(events, form_of)
@@ -113,7 +114,8 @@ def together(events: Sequence[StageEvent], form_of: Form) -> tuple[bytes, int]:
 def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:
     """Yield lists of events with at most `largest` bytes each.
 
-    A list with a larger event contains only this event. If `largest` is None, one list contains all events.
+    An event of more than `largest` bytes is the only event of its list. If `largest` is None, one list contains all
+    events.
     """
     if largest is None:
         yield whole

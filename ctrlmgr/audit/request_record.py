@@ -1,10 +1,11 @@
-"""The facts about one request that the audit log needs, collected while the server handles the request.
+"""Collects the facts about one request that the audit log needs, while the server handles the request.
 
 Guarantees:
 - Bodies are kept only if the audit level requires them, and the content of Secrets is kept only if the policy
   explicitly requires it.
 - A request that is not audited has no `Record`.
-- A `Record` stores only facts that would otherwise be lost; all other facts are computed when the event is encoded.
+- A `Record` stores only facts that the server does not keep elsewhere; all other facts are computed when the audit
+  event is encoded.
 
 Source: apiserver `pkg/audit/request.go`.
 """
@@ -42,7 +43,7 @@ _NOTHING: Mapping[str, str] = {}
 
 
 class ReceivedRequest(Protocol):
-    """A request as the server received it."""
+    """A request in the form in which the server received the request."""
 
     @property
     def id(self) -> bytes:
@@ -50,7 +51,7 @@ class ReceivedRequest(Protocol):
 
     @property
     def uri(self) -> str:
-        """The path and the query as sent."""
+        """The path and the query of the request, unchanged."""
 
     @property
     def peer(self) -> str:
@@ -62,7 +63,7 @@ class ReceivedRequest(Protocol):
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """The facts about a request that are known before its body is read."""
+    """The facts about a request that the server knows before it reads the request's body."""
 
     id: str
     uri: str
@@ -99,7 +100,7 @@ class AuthorizationAnnotations(NamedTuple):
     """The authorization decision in the form of annotations."""
 
     decision: str | None = None
-    """`allow` or `forbid`; None if no decision was made."""
+    """The decision `allow` or `forbid`; None if the request was not authorized."""
     reason: str | None = None
     annotations: Mapping[str, str] = _NOTHING
 
@@ -117,8 +118,8 @@ def _ruling(verdict: Verdict | None) -> AuthorizationAnnotations:
 class Record(msgspec.Struct, gc=False):
     """The facts about one request; only one thread may use a record.
 
-    If a request refers to its record, it must drop this reference in the end, because the garbage collector does not
-    track the reference cycle.
+    A request object that refers to its record must drop this reference when the request ends, because Python's cycle
+    collector does not track records.
     """
 
     handling: AuditDecision
@@ -152,7 +153,7 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def head(self) -> Head:
-        """The facts about the request that are known before its body is read."""
+        """The facts about the request that the server knows before it reads the request's body."""
         if self._head is None:
             sent = self._sent
             agent, forwarded, real = sent.raw_headers.read(_client_headers)
@@ -219,7 +220,7 @@ class Record(msgspec.Struct, gc=False):
     def _kept(self, body: bytes) -> msgspec.Raw | None:
         """Return JSON on one line, without managedFields if the policy omits these fields.
 
-        None if the JSON is invalid.
+        The function returns None if the JSON is invalid.
         """
         try:
             if self.handling.without_managed_fields and b'"managedFields"' in body:

@@ -1,10 +1,11 @@
 """A cache that evicts the least recently used entry.
 
 Guarantees:
-- The cache holds at most `entries` entries with a total of at most `size` bytes; its owner states the sizes.
+- The cache holds at most `entries` entries with a total of at most `size` bytes. The cache's owner states the size of
+  each entry.
 - A single entry of more than `largest` bytes is not cached.
 - Several threads may share a cache. A read takes no lock, because a look-up and the move of a key to the end are each
-  atomic under the interpreter's lock. These two operations are atomic for keys that are compared in C: strings, bytes,
+  atomic under the interpreter's lock. A look-up and a move are atomic for keys that C code compares: strings, bytes,
   numbers, tuples of these, and objects compared by identity. A write to the cache takes a lock.
 """
 
@@ -33,9 +34,9 @@ class Peek(Protocol[K_contra]):
 class BoundedCache(Generic[K, V]):
     """A bounded cache. None is not a valid value, because a miss returns None.
 
-    If an owner clears the cache when values become invalid, the owner must prevent that a value computed earlier is
-    stored afterwards. To prevent this, the owner can use its own lock, or store each value together with the input from
-    which it was computed.
+    An owner that clears the cache when values become invalid must not cache a value afterwards that it computed
+    earlier. To ensure this order, the owner can use its own lock, or store each value together with the input from
+    which the value was computed.
     """
 
     __slots__ = (
@@ -55,8 +56,8 @@ class BoundedCache(Generic[K, V]):
     def __init__(self, name: str, *, entries: int, size: int | None = None, largest: int | None = None) -> None:
         """Hold at most `entries` entries and `size` bytes, and no entry larger than `largest` bytes.
 
-        None means no limit. Caches of the same name are reported as one cache. Raises `ValueError` if `entries` is less
-        than 1.
+        A limit of None means no limit. The metrics report all caches with one name as one cache. Raises `ValueError` if
+        `entries` is less than 1.
         """
         if entries < 1:
             raise ValueError("a cache must have room for at least one entry")
@@ -70,11 +71,11 @@ class BoundedCache(Generic[K, V]):
         # The lock is reentrant, because the finalizer of an evicted value may use the cache.
         self._lock = threading.RLock()
         self.peek: Final[Peek[K]] = self._entries.get
-        """A function that returns the value of a key without counting it or marking it as used, at the cost of a
-        dictionary's `get`.
+        """A function that returns the value of a key at the cost of a dictionary's `get`; the look-up is not counted,
+        and the key is not marked as used.
         """
         self.counts: Final[CacheCounts] = watch_cache(self)
-        """The hit and miss counters, for owners that call `peek` and count themselves."""
+        """The counters of hits and misses; an owner that calls `peek` must count its own look-ups."""
 
     def get(self, key: K) -> V | None:
         """Return the value of a key and mark it as used; None if the key is not cached."""
@@ -90,10 +91,10 @@ class BoundedCache(Generic[K, V]):
         return found
 
     def put(self, key: K, value: V, size: int = 0) -> None:
-        """Cache a value; `size` is its size in bytes, including its key.
+        """Cache the value of a key; `size` is the size of the key and the value in bytes.
 
-        The new value replaces an earlier value of the key; other entries are evicted if necessary. If the new value is
-        too large, its key is removed from the cache.
+        The new value replaces an earlier value of the key, and the cache evicts other entries if necessary. If the new
+        value is larger than `largest`, the cache removes the key.
         """
         with self._lock:
             if size > self._largest:

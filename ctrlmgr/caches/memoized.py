@@ -1,4 +1,4 @@
-"""Memoizes pure functions whose arguments clients choose; it is meant for short arguments that recur.
+"""Memoizes pure functions whose arguments clients choose; memoization helps for short arguments that recur.
 
 Guarantees:
 - An argument longer than the function's limit is not cached, because a limit on entries alone would allow thousands of
@@ -28,10 +28,10 @@ _ABSENT: Any = object()
 
 
 class SecondHitFilter:
-    """A filter that returns whether a key was seen before, so that a cache can ignore keys that are used once.
+    """Returns whether a key was seen before, so that a cache can ignore keys that are used only once.
 
     The filter is a table of hashes with a fixed size and creates no objects. Any thread may use the filter. If two keys
-    have the same hash, the second key may count as seen. Two keys with the same place in the table evict each other.
+    have the same hash, the second key may count as seen. Two keys with the same index in the table evict each other.
     """
 
     def __init__(self, size: int = 4096) -> None:
@@ -52,9 +52,8 @@ class SecondHitFilter:
 def memoized(*, entries: int, longest: int) -> Callable[[Callable[[K], T]], Callable[[K], T]]:
     """Decorate a pure function of a string or a tuple, so that up to `entries` results are cached.
 
-    A result is cached from the second call on with the same argument on, if the argument has at most `longest`
-    characters or items. Errors that the function raises are not cached. The cache is named after the decorated
-    function.
+    The second call with the same argument caches the result, if the argument has at most `longest` characters or items.
+    Errors that the function raises are not cached. The cache is named after the decorated function.
     """
 
     def decorate(function: Callable[[K], T]) -> Callable[[K], T]:

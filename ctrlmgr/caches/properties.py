@@ -1,8 +1,8 @@
 """A property that is computed once for each instance.
 
-The property is `functools.cached_property` without its lock, like that of Python 3.12. The lock is left out because all
-instances share the lock, and because it costs more than most computations. Two threads that read the property at the
-same time compute it twice.
+The property equals Python 3.12's `functools.cached_property`, which has no lock. In earlier versions of Python, all
+instances share one lock, and the lock costs more than most computations. If two threads read the property for the first
+time at the same time, both compute the value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[S, T]):  # noqa: N801  # a decorator, named as the one that it replaces
-    """Converts a method without arguments to a cached attribute; instances must have a `__dict__`."""
+    """Converts a method without arguments to a cached attribute; instances of the class must have a `__dict__`."""
 
     def __init__(self, compute: Callable[[S], T]) -> None:
         """Create the attribute; `method` computes its value."""

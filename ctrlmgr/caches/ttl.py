@@ -1,7 +1,7 @@
 """A cache whose entries expire.
 
-Guarantees: an entry is returned until its TTL has passed; a read after that time is a miss. The limits and the eviction
-are those of `BoundedCache`, and several threads may share a cache.
+Guarantees: `get` returns an entry until the entry's TTL has passed; later reads are misses. The limits and the eviction
+are those of `BoundedCache`. Several threads may share a cache.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TTLCache(Generic[K, V]):
         return None if entry is None else entry.value
 
     def put(self, key: K, value: V, ttl: float, size: int = 0) -> None:
-        """Cache a value of `size` bytes, including its key, for `ttl` seconds from now."""
+        """Cache the value of a key for `ttl` seconds from now; `size` is the size of the key and the value in bytes."""
         self._cache.put(key, _Entry(value, self._clock.monotonic() + ttl), size)
 
     def clear(self) -> None:

@@ -1,7 +1,7 @@
-"""Runs the engine's operations on a controller's own thread, as a driver in the sense of `engine.operations`.
+"""Runs the engine's operations on a controller's own thread; `engine.operations` defines what a driver must do.
 
 Guarantees:
-- The runner uses no event loop. The calling thread computes the decisions and waits for appends.
+- The runner uses no event loop. The thread that calls the runner computes the decisions and waits for the appends.
 - Every call ends in a bounded time, because the log limits the time of an append, and `PATIENCE` limits the wait for
   the caches.
 - If an append was refused, the operation continues only when the state contains all events that caused the refusal.
@@ -46,9 +46,9 @@ class ControllerRunner:
     ) -> None:
         """Create a runner that appends to `event_log` and reads `state`.
 
-        `reach(revision, seconds)` waits until `state` contains the revision for at most `seconds`, and returns whether
-        the state contains the revision. `call` sends requests to other processes; if `call` is None, every such request
-        fails. The function `consult` runs a coroutine on an event loop and waits for its result.
+        `reach(revision, seconds)` waits for at most `seconds` until `state` contains the revision, and returns whether
+        the state contains the revision. `call` sends requests to other processes; if `call` is None, every request to
+        another process fails. The function `consult` runs a coroutine on an event loop and waits for its result.
         """
         self._consult = consult
         self._call = call or _unreachable
@@ -104,7 +104,7 @@ class ControllerRunner:
     def _append_each(
         self, appends: Sequence[Append], cause: Cause | None, fence: Fence | None
     ) -> list[Sequence[Event] | CtrlmgrError]:
-        """Submit all appends, then wait for them, so that the log commits them in one group or in few groups."""
+        """Submit all appends before waiting for the first one, so that the log commits the appends in few groups."""
         with spans.span("append"):
             found = self._appended_each(appends, cause, fence)
         if any(isinstance(each, CtrlmgrError) and each.lost_race for each in found):

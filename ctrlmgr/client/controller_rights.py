@@ -1,11 +1,11 @@
 """Checks the rights of a controller before each read and write, and caches the decisions.
 
 Guarantees:
-- A controller can read and write only the objects that its user may. If a call is refused, the error message is that of
-  the API.
-- The authorizer decides once for each verb, resource and namespace, and again after roles or bindings have changed. A
-  cached decision costs less than a microsecond.
-- Before a call is refused, the latest roles and bindings are loaded and checked.
+- A controller can read and write only the objects that the controller's user may read and write. A refused call raises
+  the API's error, with the API's message.
+- The authorizer decides once for each verb, resource and namespace. The authorizer decides again after a role or a
+  binding has changed. A cached decision costs less than a microsecond.
+- Before `UserRights` refuses a call, it loads and checks the latest roles and bindings.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class Rights(Protocol):
     def check(self, verb: str, target: Target) -> None:
         """Return normally if the request is allowed; raise `Forbidden` otherwise.
 
-        The target has no name if the verb is create or list.
+        For the verbs `create` and `list`, `target` contains no object name.
         """
 
 
 class _CachedRights(NamedTuple):
-    """Cached decisions, and the generation of the roles and bindings from which they were derived."""
+    """The cached decisions on requests, with the generation of the roles and bindings on which they depend."""
 
     generation: object
     allowed: set[tuple[str, Kind, str, str]]
 
 
 class UserRights:
-    """The `Rights` of one user. Several threads may share an instance."""
+    """The `Rights` of one user. Several threads may share one `UserRights` object."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class UserRights:
     ) -> None:
         """Create the rights of `user`; `decide` authorizes one request.
 
-        Allowed requests are cached while `generation` returns the same value. If `generation` is None, no decision is
-        cached. `refresh` loads the latest roles and bindings.
+        The new object caches the allowed requests while `generation` returns the same value. If `generation` is None,
+        the object caches no decision. `refresh` loads the latest roles and bindings.
         """
         self._user = user
         self._decide = decide

@@ -1,7 +1,7 @@
-"""A client that writes as the API does, with defaults, validation, allocation, managedFields and finalizers.
+"""A client that writes like the API server, with defaults, validation, allocation, managedFields and finalizers.
 
-Guarantees: a write has the result, or the error, of the equivalent HTTP request. Every write carries the author, the
-current fence, and the reconcile of the write.
+Guarantees: a write has the result, or the error, of the equivalent HTTP request. Every appended event contains the
+author, the current fence, and the reconcile that wrote the event.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Runner(Protocol):
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation until it has finished; its appends carry `cause` and `fence`.
 
-        Any thread except the engine's own thread may call this method. Raises the errors of the operation, and `Fenced`
-        if this process no longer leads.
+        Any thread except the engine's own thread may call this method. The method raises the operation's errors, and
+        `Fenced` if this process no longer leads.
         """
 
 
@@ -71,10 +71,10 @@ class EngineClient:
     ) -> None:
         """Create a client that writes as `requester` through `run`; `fence` returns the fence of each write.
 
-        `manager` is the field manager, by default the user agent's name. `canonical` promises that objects for `create`
-        and `update` are in their final form: see `engine.verbs.canonical_writes`. `rights` are the requester's rights.
-        `rights_of` returns the rights of a user as which the requester acts. If `rights` and `rights_of` are None,
-        everything is allowed.
+        `manager` is the field manager, by default the user agent's name. With `canonical`, the caller promises that
+        objects for `create` and `update` are in their final form: see `engine.verbs.canonical_writes`. `rights` are the
+        requester's rights. If the requester acts as another user, `rights_of` returns the rights of that user. If
+        `rights` and `rights_of` are None, every request is allowed.
         """
         self._rights = rights
         self._rights_of = rights_of
@@ -97,7 +97,7 @@ class EngineClient:
 
     @property
     def wrote(self) -> bool:
-        """Return whether this client, or a client derived from it, appended an event or may have done so."""
+        """Return whether this client, or a client derived from this one, appended an event or may have appended one."""
         return self._wrote
 
     @wrote.setter
@@ -121,7 +121,7 @@ class EngineClient:
         )
 
     def acting_as(self, user: str, groups: Sequence[str]) -> EngineClient:
-        """Return a client for the same reconcile that writes as another user and has only that user's rights."""
+        """Return a client for this client's reconcile that writes as another user and has only that user's rights."""
         requester = Requester(user, tuple(groups), self._requester.user_agent)
         other = EngineClient(
             self.engine,
@@ -141,7 +141,7 @@ class EngineClient:
         return self._with(run, canonical=self._canonical)
 
     def of_canonical_objects(self) -> EngineClient:
-        """Return a copy of this client; the caller promises that the written objects are in their final form."""
+        """Return a copy of this client; the caller promises that all objects for the copy are in their final form."""
         return self._with(self._run, canonical=True)
 
     def _with(self, run: Runner, *, canonical: bool) -> EngineClient:
@@ -168,7 +168,7 @@ class EngineClient:
     def create(self, obj: Object) -> Object:
         """Store a new object and return the stored object, as `Client.create` specifies.
 
-        Also raises `Invalid` if validation fails.
+        Raises `Invalid` if validation fails, in addition to the errors of `Client.create`.
         """
         named = self._target(obj)
         target = named._replace(name="")
@@ -178,9 +178,9 @@ class EngineClient:
         return self._write(self.engine.create(target, _body(obj), self._options, self._requester))
 
     def create_all(self, objects: Sequence[Object]) -> None:
-        """Store several new objects that have names, or store none.
+        """Store several new objects, which must have names; if one of the objects cannot be stored, store none.
 
-        Raises `AlreadyExists` if one of the names exists.
+        Raises `AlreadyExists` if an object with one of the names exists.
         """
         bodies = [(self._target(obj)._replace(name=""), _body(obj)) for obj in objects]
         for target, _ in bodies:
@@ -199,10 +199,10 @@ class EngineClient:
         return self.engine.update(target, _body(obj), self._options, self._requester)
 
     def update_each(self, writes: Sequence[tuple[EngineClient, Object]]) -> list[Object | ApiError]:
-        """Replace objects concurrently, each with the client in its pair.
+        """Replace several objects concurrently; each object is paired with the client that writes the object.
 
-        Return each stored object, or the error of its write. All writes carry this client's reconcile and fence. Raises
-        the log's errors if the writes cannot be appended, such as `Fenced` and `OutcomeUnknown`.
+        Return, for each pair, the stored object or the error of the write. All events contain this client's reconcile
+        and fence. Raises the log's errors if the writes cannot be appended, such as `Fenced` and `OutcomeUnknown`.
         """
         outcomes = self._answer(together([client._checked_update(obj) for client, obj in writes]))
         return [_object_or_refusal(each) for each in outcomes]
@@ -215,9 +215,9 @@ class EngineClient:
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
         """Apply `obj`, or its `status`, by server-side apply as `manager`; return the whole object as stored.
 
-        Fields that `manager` applied earlier, and that `obj` no longer has, are removed. If `force` is set, `manager`
-        takes over fields of other managers. Raises `Invalid` if validation fails, and `ApplyConflict` if another
-        manager owns a changed field and `force` is not set.
+        The apply removes the fields that `manager` applied earlier and that `obj` no longer has. If `force` is set,
+        `manager` takes over fields of other managers. Raises `Invalid` if validation fails, and `ApplyConflict` if
+        another manager owns a changed field and `force` is not set.
         """
         options = WriteOptions(field_manager=manager, force=force)
         body = Body(APPLY_PATCH, obj.wire())
@@ -226,12 +226,12 @@ class EngineClient:
         return self._write(self.engine.patch(target, body, options, self._requester))
 
     def list(self, kind: Kind, namespace: str) -> Sequence[Object]:
-        """Return the current objects of a kind in one namespace, as a list request would."""
+        """Return the current objects of a kind in one namespace, as a list request to the API server does."""
         self._check("list", Target(kind, namespace, ""))
         return self._run(self.engine.everything(kind, namespace))
 
     def call(self, call: Call) -> Reply:
-        """Call another server, and return the server's reply, or the problem with the call."""
+        """Call another server; return the other server's reply, or the problem that prevented the call."""
         return self._run(_called(call))
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
@@ -244,7 +244,7 @@ class EngineClient:
         return self._run(self.engine.get(target, GetOptions()))
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
-        """Replace the Scale read at `scale.revision` and return the stored Scale, as `update` does."""
+        """Replace the Scale that was read at `scale.revision`, and return the stored Scale."""
         target = Target(kind, scale.namespace, scale.name, "scale")
         self._check("update", target)
         return self._write(self.engine.update(target, _body(scale), self._options, self._requester))
@@ -252,9 +252,8 @@ class EngineClient:
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
         """Apply a strategic merge patch to the object with this name, regardless of its revision.
 
-        Return the stored object. A patch with a `metadata.uid` applies only to the object with that uid. Raises
-        `NotFound` if the object does not exist, `Conflict` if it is not the expected object, and `Invalid` if
-        validation fails.
+        Return the stored object. A patch with a `metadata.uid` changes only an object with that uid. Raises `NotFound`
+        if the object does not exist, `Conflict` if the object has another uid, and `Invalid` if validation fails.
         """
         target = self._target(obj)._replace(subresource=subresource)
         body = Body(_STRATEGIC, msgspec.json.encode(patch))
@@ -262,19 +261,20 @@ class EngineClient:
         return self._write(self.engine.patch(target, body, self._options, self._requester))
 
     def bind(self, pod: Object, node: str) -> None:
-        """Bind `pod` to a node; raises `Conflict` if the pod has a node or was replaced by another pod."""
+        """Bind `pod` to a node; raises `Conflict` if the pod already has a node, or if another pod has replaced it."""
         place = self._target(pod)._replace(subresource="binding")
         body = Body(_JSON, msgspec.json.encode(binding(pod, node)))
         self._check("create", place)
         self._answer(self.engine.create(place, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
-        """Delete `obj`, regardless of its revision, or only if it is unchanged since it was read.
+        """Delete `obj`, regardless of its revision, or only if `obj` is unchanged since the caller read it.
 
         The object must be unchanged if `propagation` (`Background`, `Foreground`, `Orphan`) is given, or if this client
         writes canonical objects. If `propagation` is not given, the garbage collector deletes the dependents, as with
-        Background. Kinds with graceful deletion use `grace` seconds; by default, the object's own grace period. Raises
-        `NotFound`, and `Conflict` if the object was replaced or has changed.
+        `Background`. `grace` is the grace period in seconds for kinds with graceful deletion; the default is the
+        object's own grace period. Raises `NotFound`, and `Conflict` if another object has replaced `obj` or if `obj`
+        has changed.
         """
         conditional = propagation is not None or self._canonical
         options = DeleteOptions(
@@ -288,11 +288,11 @@ class EngineClient:
         self._answer(self.engine.delete(target, None, options, self._requester))
 
     def recreate(self, read: Object, anew: Object) -> Object:
-        """Delete the object `read` if it is unchanged, and create `anew` with the same name in the same append.
+        """Delete the object `read` if it is unchanged, and create `anew` with its name; both changes are one append.
 
-        Return the new object as it was stored. Raises `NotFound` if the object does not exist, `Conflict` if it is not
-        the expected object, and `Invalid` if validation fails. If the old object has finalizers, the old object is
-        marked as terminating and `AlreadyExists` is raised.
+        Return the new object as the engine stored it. Raises `NotFound` if the old object does not exist, `Conflict` if
+        the old object has changed, and `Invalid` if validation fails. If the old object has finalizers, the method
+        marks the old object as terminating and raises `AlreadyExists`.
         """
         target = self._target(anew)
         self._check("delete", target)
@@ -306,7 +306,8 @@ class EngineClient:
     def expire(self, objects: Sequence[Object]) -> None:
         """Delete expired objects in one append, even if they have finalizers.
 
-        Raises `NotFound` or `Conflict`, and deletes no object, if one of the objects has changed since it was read.
+        If one of the objects has changed since the caller read it, the method deletes no object, and raises `NotFound`
+        or `Conflict`.
         """
         for obj in objects:
             self._check("delete", self._target(obj))

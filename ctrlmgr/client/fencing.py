@@ -1,7 +1,7 @@
 """Fences of a reconcile: all writes of the reconcile belong to the leader's term in which the reconcile began.
 
-Guarantees: if a term ends and another begins in the same process, a reconcile of the old term is refused before its
-writes reach the log.
+Guarantees: if one term ends and another term begins in one process, no write of a reconcile of the old term reaches the
+log.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Fencing: TypeAlias = Callable[[], Fence | None]
 
 
 def pinned(fencing: Fencing | None) -> Fencing | None:
-    """Return the `Fencing` of one reconcile, which raises `Fenced` if the fence has changed since.
+    """Return the `Fencing` of one reconcile; it raises `Fenced` if the fence has changed since this call.
 
-    Raises `Fenced` immediately if this process does not lead.
+    `pinned` itself raises `Fenced` if this process does not lead.
     """
     if fencing is None:
         return None

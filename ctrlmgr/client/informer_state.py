@@ -1,8 +1,8 @@
 """The state that the engine uses to decide controllers' writes: either the informers' caches or the log alone.
 
-Guarantees: several threads may share the states of this module. Objects with an informer are as current as the
-informer's cache; all other objects are read from the log. If a write was decided on outdated state, the log refuses the
-write, and the engine decides it again.
+Guarantees: several threads may share the states of this module. An object with an informer is read from the informer's
+cache; all other objects are read from the log. If the engine decided a write on outdated state, the log refuses the
+write, and the engine decides the write again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class InformerState:
     """An `engine.strategy.State` over the informers of a process."""
 
     def __init__(self, informers: Informers, event_log: EventLog) -> None:
-        """Create a state that reads from `informers`, which follow `event_log`."""
+        """Create a state that reads from the caches of `informers`; the informers follow `event_log`."""
         self.informers = informers
         self._log = event_log
 
@@ -31,7 +31,7 @@ class InformerState:
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
         """Return the revision of the last change of any of `resources`.
 
-        If one resource has no informer, return `revision`.
+        If one of the resources has no informer, the method returns `revision`.
         """
         changed = self.informers.changed_at(resources)
         return self.revision if changed is None else changed
@@ -62,7 +62,7 @@ class LogState:
         return self._log.head().revision
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return `revision`, because without caches any resource may have changed at the newest revision."""
+        """Return the newest revision of the log, because this state does not know which resources have changed."""
         return self.revision
 
     def get(self, resource: Resource, key: Key) -> Object | None:

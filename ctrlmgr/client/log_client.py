@@ -1,13 +1,14 @@
 """A client for ctrlmgr's internal objects in the log, which have the API group `internal.ctrlmgr.io`.
 
-Objects of the API are written through the engine (`EngineClient`). The client for internal objects uses neither schemas
-nor admission.
+Controllers write the API's objects through the engine (`EngineClient`). The client for internal objects uses neither
+schemas nor admission.
 
 Guarantees:
 - Every write is conditional on the revision that the caller read (`obj.revision`), so a write never overwrites a change
-  that the caller has not seen. If the log refuses a write, the write raises the log's own error and changes nothing.
-- Each event stores the author, the current fence and the reconcile of the write. A reconcile cannot begin without a
-  fence.
+  that the caller has not seen. If the log refuses a write, the client raises the log's own error, and the log is
+  unchanged.
+- Each event stores the author, the current fence and the reconcile of the write. A reconcile cannot begin if the
+  process has no fence.
 - An update that leaves the object's bytes unchanged appends nothing.
 - An update cannot change the uid, the creationTimestamp or the deletionTimestamp, because the server owns these fields.
 - Deleting an object with finalizers only marks the object as terminating. The update that removes the last finalizer of
@@ -63,7 +64,8 @@ class LogClient:
     def for_reconcile(self, cause: Cause) -> LogClient:
         """Return the client for one reconcile.
 
-        The client's appends carry `cause`, and its `wrote` is False at first.
+        Each event that the new client appends contains `cause`. The new client's `wrote` is False until the client's
+        first append.
         """
         return LogClient(
             self._log,
@@ -75,14 +77,14 @@ class LogClient:
         )
 
     def create(self, obj: Object) -> Object:
-        """Store a new object, as `Client.create` specifies. The generation of the object is not set by this client."""
+        """Store a new object, as `Client.create` specifies. This client does not set the object's generation."""
         created = obj.with_metadata(uid=self._new_uid(), creation_timestamp=self._now())
         return self._append(EventType.ADDED, created, 0)
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Replace an object, as `Client.update` specifies.
 
-        The whole object is written, even if a `subresource` is given.
+        The client writes the whole object, even if a `subresource` is given.
         """
         current = self._current(obj)
         if current is None:
@@ -106,7 +108,7 @@ class LogClient:
         return self.update(Object.from_dict(merged).at(current.revision), subresource)
 
     def delete(self, obj: Object) -> None:
-        """Delete an object, as `Client.delete` specifies. Deleting a terminating object changes nothing."""
+        """Delete an object, as `Client.delete` specifies; the deletion of a terminating object changes nothing."""
         current = self._current(obj)
         if current is None or not current.metadata.finalizers:
             self._append(EventType.DELETED, current or obj, obj.revision)

@@ -15,23 +15,23 @@ class Client(Protocol):
     def create(self, obj: Object) -> Object:
         """Store a new object with a new uid and return the stored object.
 
-        Raises `AlreadyExists`, `NotFound` if the namespace does not exist, `NamespaceTerminating` if it is terminating,
-        and the errors of the log's `append`.
+        Raises `AlreadyExists`, `NotFound` if the namespace does not exist, `NamespaceTerminating` if the namespace is
+        terminating, and the errors of the log's `append`.
         """
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Replace the object read at `obj.revision`, or a subresource such as `status`, and return the stored object.
 
-        If the object is unchanged, nothing is written. If the update removes the last finalizer of a terminating
-        object, the object is deleted. Raises `NotFound` if the object does not exist, `Conflict` if it has changed
-        since it was read, and the errors of the log's `append`.
+        If `obj` equals the stored object, the client writes nothing. An update that removes the last finalizer of a
+        terminating object deletes the object. Raises `NotFound` if the object does not exist, `Conflict` if the object
+        has changed since the caller read it, and the errors of the log's `append`.
         """
 
     def delete(self, obj: Object) -> None:
-        """Delete the object read at `obj.revision`, or mark the object as terminating if it has finalizers.
+        """Delete the object read at `obj.revision`; an object with finalizers is only marked as terminating.
 
-        Raises `NotFound` if the object does not exist, `Conflict` if it has changed since it was read, and the errors
-        of the log's `append`.
+        Raises `NotFound` if the object does not exist, `Conflict` if the object has changed since the caller read it,
+        and the errors of the log's `append`.
         """
 
 
@@ -46,7 +46,7 @@ class PatchClient(Client, Protocol):
 
 
 class ReconcileClient(Client, Protocol):
-    """A controller's client, from which a client can be derived that is bound to one reconcile."""
+    """A controller's client; `for_reconcile` derives a client for one reconcile."""
 
     @property
     def wrote(self) -> bool:
@@ -57,7 +57,7 @@ class ReconcileClient(Client, Protocol):
         """The names of the admission plugins that changed objects while this client wrote them."""
 
     def for_reconcile(self, cause: Cause) -> Self:
-        """Return the client for one reconcile; the client's appends carry `cause`, and its `wrote` is False at first.
+        """Return the client for one reconcile; each event that the returned client appends contains `cause`.
 
         Raises `Fenced` if this process is not the leader.
         """

@@ -1,6 +1,6 @@
-"""Encryption at rest: the configuration of Kubernetes, and the ciphers that protect the data keys of a log.
+"""Encryption at rest: reads Kubernetes' EncryptionConfiguration, and encrypts the data keys of a log.
 
-`eventlog.encrypted.payload_codec` encrypts the objects themselves with these data keys.
+`eventlog.encrypted.payload_codec` encrypts the objects with the data keys.
 """
 
 from __future__ import annotations

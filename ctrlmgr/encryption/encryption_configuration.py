@@ -1,6 +1,7 @@
 """Reads and checks an EncryptionConfiguration (apiserver.config.k8s.io/v1), with kube-apiserver's texts.
 
-Guarantees: an invalid file raises one `SettingsError` with the line of the first problem, and never shows a key.
+Guarantees: an invalid file raises one `SettingsError` with the line of the first problem. No error message contains a
+key.
 
 Source: apiserver `pkg/apis/apiserver/validation/validation_encryption.go`, `pkg/server/options/encryptionconfig`.
 """
@@ -25,7 +26,7 @@ _AES_SIZES: Final = (16, 24, 32)
 _SECRETBOX_SIZES: Final = (32,)
 _INTERNAL: Final = ("apiserveripinfo", "serviceipallocations", "servicenodeportallocations")
 EVERY: Final = Resource("*", "*")
-"""Stands for `*.*`: all resources of all groups."""
+"""Represents `*.*`: all resources of all API groups."""
 
 _ONE = "at least one {} is required"
 _OVERLAP = (
@@ -60,7 +61,7 @@ class Kms(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class _NoFields(msgspec.Struct, forbid_unknown_fields=True):
-    """The provider identity has no fields."""
+    """The fields of the provider `identity`, which has none."""
 
 
 class Provider(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,7 +96,7 @@ class NamedKey(NamedTuple):
 
 
 def read_configuration(file: Path) -> dict[Resource, list[NamedKey | Kms]]:
-    """Return the providers of each resource, in order; a `*` in a resource stands for all resources or groups.
+    """Return the providers of each resource, in order; a `*` in a resource means all resources or all groups.
 
     Raises `SettingsError` if the file is invalid.
     """
@@ -180,7 +181,7 @@ def _overlaps(names: Sequence[str], at: _At) -> Iterator[tuple[_At, str]]:
 
 
 def _refused_name(name: str) -> str | None:
-    """Return why a name is not accepted in the list of resources; None if it is accepted."""
+    """Return the reason why a name in the list of resources is invalid; None if the name is valid."""
     plural, group = Resource.parse(name).plural, Resource.parse(name).group
     if name.lower() != name:
         return "resource name should not contain capital letters"
@@ -261,7 +262,7 @@ def _kms_problems(kms: Kms, at: _At, names: set[str]) -> Iterator[tuple[_At, str
 
 
 def timeout_of(kms: Kms) -> float:
-    """Return the timeout of calls in seconds; 0 if it is not a duration."""
+    """Return a KMS provider's timeout of calls in seconds; 0 if the configured text is not a duration."""
     from ctrlmgr.settings.setting_types import parse_duration
 
     try:

@@ -1,7 +1,7 @@
 """Encrypts and decrypts data keys with the keys of an EncryptionConfiguration.
 
-Guarantees: each cipher writes the bytes that kube-apiserver would write after the same prefix. The prefix names the
-provider and the key, such as `k8s:enc:aescbc:v1:key1:`.
+Guarantees: the encrypted values have kube-apiserver's format. The prefix of an encrypted value names the provider and
+the key, such as `k8s:enc:aescbc:v1:key1:`.
 
 Source: apiserver `pkg/storage/value/encrypt/aes/aes.go`, `encrypt/secretbox/secretbox.go`.
 """
@@ -19,14 +19,14 @@ from cryptography.hazmat.primitives.padding import PKCS7
 from ctrlmgr.errors import SettingsError
 
 RandomBytes = Callable[[int], bytes]
-"""Returns as many bytes as its argument says, from a cryptographically secure source."""
+"""A function that returns the given number of bytes from a cryptographically secure random source."""
 
 _BLOCK: Final = 16
 _NONCE: Final = 12
 
 
 class KeyRefused(Exception):
-    """Raised if a key cannot decrypt a value: the key is another one, or the value was changed."""
+    """Raised if a key cannot decrypt a value: another key encrypted the value, or the value was changed."""
 
 
 class KeyCipher(Protocol):
@@ -36,10 +36,10 @@ class KeyCipher(Protocol):
     """The prefix of the values that this cipher encrypts; values with this prefix are decrypted with this cipher."""
 
     def encrypt(self, value: bytes, context: bytes) -> bytes:
-        """Return the encrypted value; `context` must be the same when the value is decrypted."""
+        """Return the encrypted value; the decryption needs the same `context`."""
 
     def decrypt(self, value: bytes, context: bytes) -> bytes:
-        """Return the decrypted value; raises `KeyRefused`."""
+        """Return the decrypted value; raises `KeyRefused` if this key cannot decrypt the value."""
 
     def is_current(self, value: bytes) -> bool:
         """Return whether a new value would be encrypted with the same key as `value`."""
@@ -51,7 +51,7 @@ class KeyCipher(Protocol):
 
 
 class Identity(KeyCipher):
-    """Does not encrypt."""
+    """The provider `identity`, which does not encrypt."""
 
     prefix = "k8s:enc:identity:"
 

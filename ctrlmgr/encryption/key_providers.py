@@ -1,7 +1,7 @@
 """Chooses the ciphers of each resource by an EncryptionConfiguration.
 
-Guarantees: the first cipher of a resource encrypts; each of its ciphers decrypts the values with its prefix. An exact
-resource has precedence over `*.GROUP`, which has precedence over `*.*`.
+Guarantees: the first cipher of a resource encrypts new values; each cipher decrypts the values with the cipher's
+prefix. A rule for a named resource has precedence over `*.GROUP`; `*.GROUP` has precedence over `*.*`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class KeyProviders:
     """The ciphers of an EncryptionConfiguration, by resource."""
 
     def __init__(self, ciphers: Mapping[Resource, Sequence[KeyCipher]], content_hash: str = "") -> None:
-        """Use the ciphers of each resource; a `*` stands for all resources or groups."""
+        """Use the given ciphers of each resource; a `*` in a resource means all resources or all groups."""
         self._ciphers = ciphers
         self.content_hash = content_hash
         """The hash of the file that the ciphers were read from, as `content_hash` returns it."""
 
     def of(self, resource: Resource) -> Sequence[KeyCipher]:
-        """Return the ciphers of a resource; the first one encrypts. Empty if no rule names the resource."""
+        """Return the ciphers of a resource, the encrypting cipher first; empty if no rule names the resource."""
         if resource.group == INTERNAL_GROUP:
             return ()
         for rule in (resource, Resource(resource.group, "*"), EVERY):
@@ -43,7 +43,7 @@ class KeyProviders:
         return ()
 
     def of_texts(self) -> Sequence[KeyCipher]:
-        """Return the ciphers for error texts, which may quote any object: those of the first rule that encrypts."""
+        """Return the ciphers for error texts, which may quote any object: the ciphers of the first encrypting rule."""
         return next((each for each in self._ciphers.values() if not isinstance(each[0], Identity)), ())
 
     def encrypts(self, resource: Resource) -> bool:
@@ -57,7 +57,7 @@ class KeyProviders:
 
     @property
     def services(self) -> Sequence[KmsCipher]:
-        """The ciphers that call a KMS, each once, in the order of the configuration."""
+        """The ciphers that call a KMS, without duplicates, in the order of the configuration."""
         found = {id(each): each for ciphers in self._ciphers.values() for each in ciphers}
         return [each for each in found.values() if isinstance(each, KmsCipher)]
 
@@ -82,7 +82,7 @@ def read_providers(file: Path, random: RandomBytes = secrets.token_bytes, clock:
 
 
 def content_hash(file: Path) -> str:
-    """Return the hash of a file as kube-apiserver's metrics show it; raises `SettingsError` if it cannot be read."""
+    """Return the hash of a file that kube-apiserver's metrics show; raises `SettingsError` for an unreadable file."""
     try:
         return f"sha256:{sha256(file.read_bytes()).hexdigest()}"
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Parses and writes durations such as `1h30m` as Go does, with the same error messages.
+"""Parses and writes durations such as `1h30m` as Go does, with Go's error messages.
 
 Source: Go's `time/format.go` (`ParseDuration`) and `time/time.go` (`Duration.String`).
 """

@@ -1,7 +1,6 @@
 """Parses and formats numbers as Go does (`strconv.ParseInt` and `ParseUint` with base 10 and 64 bits).
 
-Guarantees: only ASCII digits and a sign are accepted; the number of digits is not limited. Error messages are the same
-as in Go.
+Guarantees: only ASCII digits and a sign are accepted; the number of digits is not limited. The error messages are Go's.
 """
 
 from __future__ import annotations
@@ -59,5 +58,5 @@ def parse_uint(text: str) -> int:
 
 
 def _amount(digits: str) -> int:
-    """Return the number that the digits represent; 2**64 if the number is out of range."""
+    """Return the value of a string of digits; 2**64 if the value is out of range."""
     return int(digits or "0") if len(digits) <= _LONGEST else 2**64

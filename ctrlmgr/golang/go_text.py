@@ -1,4 +1,4 @@
-"""Formats that differ between Go and Python: quoted strings, and JSON that is safe within HTML."""
+"""Formats quoted strings, and JSON that is safe within HTML, as Go does; Python's formats differ."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _escape(character: str) -> str:
 def escape_html(data: bytes) -> bytes:
     r"""Escape `<`, `>`, `&` and the line separators as `\u003c` and so on, as encoding/json does in every string.
 
-    `data` must be well-formed JSON, in which these characters occur only in strings.
+    `data` must be well-formed JSON, because only the strings of well-formed JSON contain these characters.
     """
     for plain, escaped in _HTML:
         if plain in data:

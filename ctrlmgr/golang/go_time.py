@@ -30,7 +30,7 @@ class _OutOfRange(Exception):
 
 
 class _Number(NamedTuple):
-    """A number in a time; it has two digits, or one digit if `fixed` is false."""
+    """A number in a time, such as the month; a number has two digits, or one digit if `fixed` is false."""
 
     layout: str
     name: str
@@ -76,9 +76,9 @@ class _Reading:
         return f"parsing time {_quote(self._text)}: {self._last_problem()} out of range"
 
     def _last_problem(self) -> str:
-        """Return the name of the number that is out of range, although the whole string matches the layout.
+        """Return the name of the number that is out of range in a string that matches the layout.
 
-        The number is the day, or a year that Python's `date` does not support.
+        The number out of range is the day, or a year that Python's `date` does not support.
         """
         year, month, day = self._date[:3]
         try:

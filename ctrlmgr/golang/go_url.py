@@ -1,4 +1,4 @@
-"""Parses URLs as Go's `net/url` does, with its error messages.
+"""Parses URLs as Go's `net/url` does, with Go's error messages.
 
 Source: Go's `net/url/url.go`, `Parse` and `ParseRequestURI`.
 """
@@ -35,7 +35,7 @@ class Url(NamedTuple):
 
 
 def parse(text: str) -> Url:
-    """Return the parts of a URL or a relative reference; raises ValueError with Go's message if it is malformed."""
+    """Return the parts of a URL or a relative reference; raises ValueError with Go's message for a malformed URL."""
     rest, _, fragment = text.partition("#")
     try:
         url = _parse(rest, is_request=False)
@@ -51,7 +51,7 @@ def parse(text: str) -> Url:
 def parse_request_uri(text: str) -> Url:
     """Return the parts of an absolute URI or an absolute path.
 
-    Raises ValueError with Go's message if it is malformed.
+    Raises ValueError with Go's message if the URI is malformed.
     """
     try:
         return _parse(text, is_request=True)

@@ -1,4 +1,4 @@
-"""Describes the kinds and the admission of a server as plain data, from which a worker process creates them too."""
+"""Describes a server's kinds and admission as plain data, so that a worker process can create equal ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ctrlmgr.settings import AdmissionSettings
 
 @dataclass(frozen=True)
 class Rights:
-    """The objects that determine users' rights."""
+    """The authorizer and the index of roles, which determine users' rights."""
 
     authorizer: Authorizer
     index: RbacIndex
@@ -43,7 +43,7 @@ class Blueprint(NamedTuple):
     apps: tuple[str, ...] = ()
     """The names of apps with admission functions, in the form that `framework.app_loading` reads."""
     guards_rights: bool = False
-    """Whether users can grant only rights that they themselves have."""
+    """Whether the API server allows a user to grant only rights that the user has."""
     lease: Key | None = None
     """The Lease that only the control plane is allowed to write."""
     gates: tuple[tuple[str, bool], ...] = ()
@@ -56,7 +56,7 @@ class Blueprint(NamedTuple):
     """The versions and resources that are not served, such as `batch/v1` or `apps/v1/deployments`."""
 
     def kinds(self) -> Kinds:
-        """Return the built-in kinds that the blueprint describes; the feature gates are switched before."""
+        """Set the feature gates, and return the built-in kinds that the blueprint describes."""
         switch(dict(self.gates))
         ranges = Ranges.parse(*self.service_ranges) if self.service_ranges is not None else None
         return builtin_kinds(ranges, served=self.served, disabled=self.disabled)

@@ -1,4 +1,4 @@
-"""The jobs of a worker process, which are operations on its engine, and the criteria for large bodies.
+"""The jobs that a worker process can run, and the criteria by which the server decides that a body is large.
 
 The first argument of each job is the engine. Pickle encodes a job by its name, so each job is a function of this
 module.
@@ -88,28 +88,28 @@ _IDENTITY: Final = ("namespace", "name", "uid", "resourceVersion")
 def create(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Create the object that the body contains."""
+    """Handle a create request: store the object that the request's body contains."""
     return engine.create(target, body, options, requester)
 
 
 def update(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Replace the object with the object in the body."""
+    """Handle an update request: replace the stored object with the object in the request's body."""
     return engine.update(target, body, options, requester)
 
 
 def patch(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Patch the object, or apply the body with server-side apply."""
+    """Handle a patch request: patch the stored object, or apply the request's body by server-side apply."""
     return engine.patch(target, body, options, requester)
 
 
 def delete(
     engine: WriteEngine, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Delete the object with the DeleteOptions in the body."""
+    """Handle a delete request: delete the stored object with the DeleteOptions in the request's body."""
     return engine.delete(target, body, options, requester)
 
 
@@ -122,7 +122,7 @@ def options_of(engine: WriteEngine, body: Body, options: DeleteOptions) -> Opera
 def reviewed(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[tuple[Unstructured, list[str]]]:
-    """Return the body of a review after admission, and the warnings for the client."""
+    """Decode and admit the body of a review request; return the resulting body and the warnings for the client."""
     warnings = list[str]()
     fields = engine.plan(target.kind).decode(body, options, warnings)
     check_namespace(engine.request(target, options, requester), metadata_of(fields))

@@ -1,10 +1,10 @@
-"""The messages between a server and its worker process, and their encoding.
+"""Defines and encodes the messages between a server and its worker process.
 
-A frame consists of a length in eight bytes, followed by a pickle. Clients' data is sent as bytes, and the server never
-unpickles data that a client wrote; server and worker trust each other otherwise.
+A frame consists of a length in eight bytes, followed by a pickle. Frames contain clients' data as bytes only, so that
+the server never unpickles data that a client wrote. Apart from clients' data, server and worker trust each other.
 
-Guarantees: an object is sent as its encoded bytes, and a kind as its name. A decoded error has the same class,
-arguments and details as the original.
+Guarantees: a frame contains an object as the object's encoded bytes, and a kind as the kind's name. A decoded error has
+the same class, arguments and details as the original.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Job(NamedTuple):
     """A job that the server sends to the worker process."""
 
     epoch: int
-    """The epoch of the server's kinds, which changes when a kind changes."""
+    """The epoch of the server's kinds; the epoch increases when a kind changes."""
     seed: int
     """The seed of the job's random number generator."""
     now: int
     """The current time that the job uses, in microseconds since 1970."""
     work: bytes
-    """A pickled function that returns an operation, and its arguments except the first one, which is the engine."""
+    """A pickled function and its arguments except the first one, the engine; the function returns an operation."""
 
 
 class WorkerMessage(NamedTuple):
@@ -104,7 +104,7 @@ def dumped(value: Any) -> bytes:
 
 
 def loaded(data: bytes, kind_of: KindOf) -> Any:
-    """Decode a value that `dumped` encoded; raises `LookupError` if `kind_of` does not find a kind."""
+    """Decode a value that `dumped` encoded; raises `LookupError` if `kind_of` does not know a kind in the value."""
     return _Unpickler(data, kind_of).load()
 
 

@@ -1,7 +1,7 @@
 """Answers a worker process's queries about the server's state and users' rights, over the worker's socket.
 
-Guarantees: until the operation sends its next command, the same query always returns the same answer. The server
-behaves in the same way, because its state does not change between two commands.
+Guarantees: until the operation sends its next command, the same query always returns the same answer. In the server
+process, too, the state does not change between two commands of an operation.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ctrlmgr.authorization.rbac.rule_resolver import Grant, RbacIndex
 from ctrlmgr.informer.informer import Change
 
 Ask = Callable[..., Any]
-"""A function that returns the server's answer to a query, given the query's name and arguments."""
+"""A function that sends a query (a name and arguments) to the server, and returns the server's answer."""
 
 
 class RemoteState:
-    """The server's state in the form of an `engine.strategy.State`, which also returns recent changes."""
+    """The server's state, read over the socket: an `engine.strategy.State` that also returns recent changes."""
 
     def __init__(self, ask: Ask) -> None:
         """Create an instance that queries the server by calling `ask`."""
@@ -41,17 +41,17 @@ class RemoteState:
         return revision
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, or None if it does not exist."""
+        """Return the object with the given key; None if the object does not exist."""
         obj: Object | None = self._answer("get", resource, key)
         return obj
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace, or of all namespaces if it is None, by key."""
+        """Return the objects of one namespace, by key; a namespace of None means all namespaces."""
         objects: Sequence[Object] = self._answer("list", resource, namespace)
         return objects
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return a revision that increases whenever an object of one of `resources` changes."""
+        """Return a revision that is higher after each change of an object of one of `resources`."""
         revision: Revision = self._answer("changed_at", tuple(resources))
         return revision
 
@@ -67,9 +67,9 @@ class RemoteState:
 
 
 class RemoteAuthorizer:
-    """The server's authorizer.
+    """Authorizes requests by asking the server's authorizer over the socket.
 
-    Decides immediately; the server calls other processes if necessary while the worker waits.
+    If the server's authorizer must call other processes, the worker waits for the server's answer.
     """
 
     def __init__(self, ask: Ask) -> None:

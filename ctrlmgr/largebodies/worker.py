@@ -1,11 +1,11 @@
-"""The worker process, which runs jobs of its server one after the other; it reads the jobs from a socket on stdin.
+"""The worker process runs its server's jobs one after the other, and reads the jobs from a socket on stdin.
 
 Guarantees:
 - The worker process uses at most `MOST_MEMORY` bytes of memory. A request that needs more memory gets a 413 response,
   and the worker process exits.
 - If the server exits, an idle worker exits at once, and a busy worker at most `LONGEST` seconds after the start of its
   job.
-- The worker changes nothing itself, because the server does all reads and appends.
+- The worker does not access the log, because the server does all reads and appends.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from ctrlmgr.largebodies.server_state import RemoteAuthorizer, RemoteIndex, Remo
 MOST_MEMORY: Final = 1 << 30
 """The limit of the process's address space in bytes; a request with the largest allowed body needs a third of this."""
 LONGEST: Final = 60
-"""The seconds after which a running job ends the worker process, if the server has not ended the process before."""
+"""The seconds after which the worker process ends itself during a job, unless the server ends the process earlier."""
 _NICE: Final = 5
 """The niceness of the worker process, which has a lower priority than its server."""
 
 
 class Worker:
-    """Runs jobs."""
+    """Runs the server's jobs in the worker process."""
 
     def __init__(self, line: WorkerSocket, kinds: Kinds, blueprint: Blueprint) -> None:
         """Create a worker with the kinds and admission of a blueprint, which queries the server over `line`."""
@@ -57,7 +57,7 @@ class Worker:
         self._engine = WriteEngine(kinds, self._state, clock=clock, random=self._random, admission=admission)
 
     def do(self, job: Job) -> JobResult:
-        """Run a job and return its result."""
+        """Run one job and return the job's result."""
         self._now = job.now
         self._random.seed(job.seed)
         self._state.forget()
@@ -79,9 +79,9 @@ class Worker:
         return operation
 
     def _received(self, argument: Any) -> Any:
-        """If the argument is a body, return a body that reports to the server's audit log.
+        """If the job's argument is a body, return a body that reports to the server's audit log.
 
-        Otherwise return the argument.
+        The method returns any other argument unchanged.
         """
         if not isinstance(argument, Body):
             return argument

@@ -1,14 +1,14 @@
-"""The election as a Runnable: this process is a candidate, and runs the controllers while it is the leader.
+"""Runs the leader election of a process: the process is a candidate, and runs its controllers while it leads.
 
 Guarantees:
 - The leader's runnables start after the caches have reached the revision of the takeover. Therefore the leader's
   runnables observe all writes of earlier leaders, and never act on an older state.
-- When the term ends for any reason, all runnables are stopped at once. After all controllers have finished, the process
-  is a candidate again. Runnables that do not depend on leadership continue.
+- When the term ends for any reason, the election stops the leader's runnables at once. After all controllers have
+  finished, the process is a candidate again. Runnables that do not depend on leadership continue.
 - When the process stops, all controllers finish first, while the lease is still renewed. The lease is released only
   after all controllers have finished.
 - A change of the lease wakes a candidate, so that the candidate takes over a released lease within milliseconds.
-- Any error in a term except the loss of leadership is raised by `run`, and ends the process.
+- `run` raises every error of a term except the loss of leadership; such an error ends the process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ctrlmgr.metrics import leader_election_status
 log = structlog.get_logger(__name__)
 
 GRACE: Final = 25.0
-"""Seconds within which the leader's runnables must stop; less than the time for the whole process."""
+"""The seconds within which the leader's runnables must stop; the whole process has more time to stop."""
 RELEASE_PATIENCE: Final = 2.0
 """The maximum number of seconds for releasing the lease."""
 
@@ -39,19 +39,19 @@ Announce = Callable[[Object, str], None]
 
 
 class StandbyController(Protocol):
-    """A controller that runs only in the leader, but receives changes in every process."""
+    """A controller that reconciles only in the leader's process, but receives changes in every process."""
 
     def stand_by(self) -> None:
         """Drop all changes from now on, because another process has become the leader."""
 
     def resume(self) -> None:
-        """Start again with all existing objects; called on the informers' thread."""
+        """Receive changes again, beginning with all existing objects; the informers' thread calls this method."""
 
 
 class _TermRunnable:
     """A runnable that runs for one term.
 
-    If the fence refuses a write of the runnable, the term ends, but not the process.
+    If the fence refuses a write of the runnable, the term ends, and the process continues.
     """
 
     def __init__(self, runnable: Runnable, fenced: Callable[[Fenced], None]) -> None:
@@ -67,10 +67,10 @@ class _TermRunnable:
 
 
 class _Running:
-    """The runnables of one term, each on its own thread."""
+    """Runs each runnable of one term on a thread of its own."""
 
     def __init__(self, term: int, runnables: Sequence[Runnable], *, clock: Clock, ended: Callable[[], None]) -> None:
-        """Start the runnables of the term; `ended` is called when all of them have ended."""
+        """Start the runnables of the term; the last runnable to end calls `ended`."""
         self.term = term
         self.stop = threading.Event()
         self.has_ended = False
@@ -119,8 +119,9 @@ class Election:
     ) -> None:
         """Run `runnables`, which include the `controllers`, while `elector` leads.
 
-        `leases` is the informer of the lease. `announce` is called with the lease and a message when leadership begins
-        or ends, and `warn` when the lease's holder is not a process of this control plane.
+        `leases` is the informer of the lease. The election calls `announce` with the lease and a message when
+        leadership begins or ends. The election calls `warn` when the lease's holder is not a process of this control
+        plane.
         """
         self._elector = elector
         self._runnables = runnables
@@ -132,7 +133,7 @@ class Election:
         self._status = leader_election_status(elector.key.name)
         self._running: _Running | None = None
         self._announced = 0
-        # Guards the attributes below; notified when there is reason to check again.
+        # Guards the attributes below; notified when `run` must check them again.
         self._changed = threading.Condition()
         self._woken = False
         self._resumed = 0  # This process's newest term whose takeover the caches have reached.
@@ -147,9 +148,9 @@ class Election:
         return self._acting
 
     def problem(self) -> str | None:
-        """Return None if this process leads and its controllers run, or if it knows that another process leads.
+        """Return None if this process leads and its controllers run, or if this process knows another leader.
 
-        In any other case, return a description of the problem.
+        Otherwise return a description of the problem of this process.
         """
         if stranger := self._elector.foreign_holder():
             return f"the lease is held by {stranger}, which is not a process of this control plane"
@@ -174,7 +175,7 @@ class Election:
             self._changed.notify_all()
 
     def run(self, stop: threading.Event) -> None:
-        """Be a candidate, and lead when elected, until `stop` is set; raises the errors of the leader's runnables."""
+        """Take part in the election until `stop` is set; raises the errors of the leader's runnables."""
 
         def wake_at_the_end() -> None:
             stop.wait()
@@ -195,7 +196,7 @@ class Election:
     def _stands(self, stop: threading.Event) -> bool:
         """Return whether the elector may take its next step.
 
-        A leader continues until all controllers have finished, but no term begins while the process stops.
+        The elector of a leader continues until all controllers have finished. No term begins while the process stops.
         """
         return self._elector.term > 0 or not stop.is_set()
 
@@ -203,7 +204,7 @@ class Election:
         return stop.is_set() and self._running is None
 
     def _follow(self, stop: threading.Event) -> None:
-        """Start or stop the leader's runnables, as the elector says."""
+        """Start the leader's runnables if the elector leads, and stop the runnables if the elector does not lead."""
         term = self._elector.term
         self._tell(term)
         self._tell_of_stranger()
@@ -222,7 +223,7 @@ class Election:
             running.stop.set()
 
     def _end(self, running: _Running) -> None:
-        """Handle the end of a term, when all its runnables have ended."""
+        """Handle the end of a term, after all runnables of the term have ended."""
         self._running = None
         self._acting = False
         if running.error is not None:

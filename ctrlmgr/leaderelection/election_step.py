@@ -1,10 +1,11 @@
 """Decides the next step of an elector, as a pure function of the observed lease and the local monotonic clock.
 
-Even if clocks are wrong, and before the log's fence refuses a write, the following guarantees hold:
-- A held lease is taken only after it has not changed for its whole duration, *measured by the local clock*. A lease is
-  taken earlier only if its holder is known to have crashed or ended, or has released the lease. The times in a lease
-  are never compared with a clock.
-- A leader assumes its leadership for `renew_deadline` seconds from the *beginning* of its last successful renewal.
+Guarantees, which hold even if clocks are wrong and even without the log's fence:
+- A candidate takes a held lease only after the lease has not changed for its whole duration, *measured by the local
+  clock*. A candidate takes a lease earlier only if the lease's holder has released the lease, or is known to have
+  ended. The election never compares the times in a lease with a clock.
+- A leader regards itself as the leader for `renew_deadline` seconds from the *beginning* of its last successful
+  renewal.
 - A candidate waits until a certain time or until the lease changes. A candidate never polls the lease.
 
 The three durations and their defaults are those of client-go's `tools/leaderelection`.
@@ -47,13 +48,13 @@ class Timing(NamedTuple):
 
 
 LONGEST: Final = 10
-"""The maximum duration that is respected in another client's lease, as a multiple of our own lease duration. A maximum
-is necessary, because another client may have written any number.
+"""The maximum duration of another client's lease that the elector respects, as a multiple of its own lease duration.
+The maximum is necessary, because another client may have written any duration into the lease.
 """
 
 
 class Observed(NamedTuple):
-    """The lease as this process observed it; `since` is the time when its content last changed (monotonic seconds)."""
+    """The lease that this process observed; `since` is the time of the lease's last change (monotonic seconds)."""
 
     held: ObservedRecord
     since: float
@@ -69,7 +70,7 @@ class Term(NamedTuple):
     number: int
     renewed_at: float
     acquired_at: int
-    """The time when the term began, in microseconds since 1970; this value is only displayed."""
+    """The time when the term began, in microseconds since 1970; no decision depends on this time."""
 
 
 class TakeOver(NamedTuple):
@@ -89,7 +90,7 @@ class Wait(NamedTuple):
 
 
 class StepDown(NamedTuple):
-    """Stop leading."""
+    """The step that ends this process's leadership."""
 
     reason: str
 

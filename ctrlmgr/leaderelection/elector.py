@@ -1,18 +1,17 @@
-"""The elector decides the next step, writes the lease, and says whether this process leads.
+"""The elector decides the next step of the election, writes the lease, and knows whether this process leads.
 
 The following guarantees hold in addition to those of `election_step` and `lock`:
-- `fence` returns a term only while this process can be sure to be the leader. A leader's certainty expires as time
-  passes, without any other event.
-- A new term begins only after all controllers of the last term have finished (`ended` reports this). The lease, too, is
-  released only after all controllers of the term have finished.
+- `fence` returns a term only while this process can be sure to be the leader. A leader that renews its lease too late
+  loses its leadership without any other event.
+- A new term begins only after all controllers of the last term have finished (`ended` reports this). The elector also
+  releases the lease only after all controllers of the term have finished.
 - A takeover succeeds only if the lease still has the revision on which the decision was based. The condition on the
-  revision matters because checking the holder's session takes time. If another candidate takes the lease while the
-  holder's session is checked, the log refuses the takeover.
-- If a write of the lease is interrupted, its outcome is not known. After an interrupted write, a leader assumes that
-  the lease was not renewed, and a candidate waits until it reads the lease.
+  revision is necessary because the check of the holder's session takes time. If another candidate takes the lease
+  during this check, the log refuses the takeover.
+- The outcome of an interrupted write of the lease is unknown. After an interrupted write, a leader assumes that the
+  lease was not renewed, and a candidate waits until its informer reads the lease.
 
-One thread calls `step`, the informers' thread calls `observe`, and any thread may call all other methods that only
-read.
+One thread calls `step`, and the informers' thread calls `observe`. Any thread may call the methods that only read.
 """
 
 from __future__ import annotations
@@ -53,17 +52,17 @@ TRUSTED: Final = 1 << 30
 """The maximum term that is read from the Lease; if the log contains a higher term, only the log determines the next
 term.
 
-The maximum is safe because clients cannot write the terms in the log. So a client that writes the Lease cannot raise
-the term beyond an int32, which is the type of `leaseTransitions`.
+The maximum is safe because clients cannot write the terms in the log. Because of the maximum, a client that writes the
+Lease cannot raise the term beyond an int32, the type of `leaseTransitions`.
 """
 
 _FOR_EVER: Final = float("inf")
 _PASSING = (ApiError, LogUnavailable, OutcomeUnknown, TimeoutError)
-"""Temporary errors in writing the lease: another writer was first, or the database is unavailable."""
+"""The temporary errors of a write of the lease: another writer was first, or the database is unavailable."""
 
 
 class _ObservedLease(NamedTuple):
-    """The lease at one revision; `since` is the time when its content last changed (monotonic seconds)."""
+    """The lease at one revision; `since` is the time when the lease's content last changed (monotonic seconds)."""
 
     revision: Revision = 0
     lease: Object | None = None
@@ -72,10 +71,10 @@ class _ObservedLease(NamedTuple):
 
 
 class Elector:
-    """A candidate for the leadership under one lease."""
+    """A candidate for leadership: the holder of one lease leads."""
 
     def __init__(self, lock: LeaseLock, sessions: Sessions, timing: Timing, *, clock: Clock) -> None:
-        """Be a candidate for the lease that `lock` writes.
+        """Create a candidate for the lease that `lock` writes.
 
         `sessions` can determine whether the holder's database session has ended.
         """
@@ -104,7 +103,7 @@ class Elector:
 
     @property
     def identity(self) -> str:
-        """The identity of the candidate, as in the lease."""
+        """The identity that this candidate writes into the lease."""
         return self._lock.identity
 
     @property
@@ -145,11 +144,11 @@ class Elector:
         return f"failed election to renew leadership on lease {self._lock.key.name}"
 
     def foreign_holder(self) -> str:
-        """Return the lease's holder if it is not a process of this control plane; otherwise, or if that is unknown, "".
+        """Return the lease's holder if the holder is known not to belong to this control plane; otherwise return "".
 
-        A process writes its own database session into the lease, or none if it cannot hold a session, as behind a
-        pooler. Therefore a holder with the session of another process is not part of this control plane. If the lease
-        contains no session, it is unknown whether the holder is part of this control plane.
+        A process writes its own database session into the lease; a process that cannot hold a session, such as one
+        behind a pooler, writes none. Therefore a holder with the session of another process is not part of this control
+        plane. If the lease contains no session, it is unknown whether the holder is part of this control plane.
         """
         now = self._seen.held
         if self._term is not None or now is None or now.holder in ("", self.identity):
@@ -159,15 +158,15 @@ class Elector:
     def observe(self, lease: Object | None, revision: Revision) -> int:
         """Store the lease that was observed at `revision`.
 
-        Return the term if the lease says that this process leads, otherwise 0.
+        Return the lease's term if the lease names this process as its holder, otherwise 0.
         """
         now = self._learn(lease, revision).held
         return now.term if now is not None and now.holder == self.identity else 0
 
     def _learn(self, lease: Object | None, revision: Revision) -> _ObservedLease:
-        """Store the lease that was observed at `revision`, unless a newer one is known.
+        """Store the lease that was observed at `revision`, unless a newer lease is already stored.
 
-        Return the newest known lease.
+        Return the newest stored lease.
         """
         with self._learning:
             before = self._seen
@@ -181,9 +180,10 @@ class Elector:
     def step(self) -> float:
         """Take the elector's next step.
 
-        Return the time (monotonic seconds) of the following step, which is earlier if the lease changes.
+        Return the time (monotonic seconds) of the following step; if the lease changes before this time, the caller
+        calls `step` earlier.
 
-        Raises errors after which this process must not write to the log any more.
+        After an error that this method raises, the process must not write to the log any more.
         """
         now = self._clock.monotonic()
         seen = self._seen
@@ -278,18 +278,18 @@ class Elector:
         self._learn(lease, lease.revision)
 
     def step_down(self, reason: str) -> None:
-        """Stop being the leader at once. After this call, the caller must end the controllers and call `ended`."""
+        """End this process's leadership at once; the caller must then end the controllers and call `ended`."""
         term, self._term = self._term, None
         if term is not None:
             log.warning("stopped leading", identity=self.identity, term=term.number, reason=reason)
 
     def ended(self) -> bool:
-        """Record that all controllers of the last term have finished; return whether any was running before."""
+        """Record that all controllers of the last term have finished; return whether they were running before."""
         was_at_work, self._at_work = self._at_work, False
         return was_at_work
 
     def release(self, patience: float) -> None:
-        """If all controllers have finished, release the lease and stop being the leader."""
+        """If all controllers have finished, release the lease and end this process's leadership."""
         term = self._term
         if term is None or self._at_work:
             return

@@ -1,7 +1,7 @@
 """Converts between a Lease (coordination.k8s.io/v1) and the record of its holder.
 
-Guarantees: the fields are those that client-go's elector writes (`tools/leaderelection/resourcelock`), so that its
-clients can read them. Labels, annotations and field managers of other clients are kept.
+Guarantees: the Lease has the fields that client-go's elector writes (`tools/leaderelection/resourcelock`), so that
+clients of client-go can read the Lease. Labels, annotations and field managers of other clients are kept.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ RELEASED_FOR: Final = 1.0
 class LeaseRecord(NamedTuple):
     """The holder of a lease, its term, and the duration of the lease in seconds.
 
-    `term` is `leaseTransitions`. The two times, in microseconds since 1970, are only displayed. `session` is empty if
-    the holder has no database session.
+    `term` is the Lease's `leaseTransitions`. No decision depends on the two times, which are in microseconds since
+    1970. `session` is empty if the holder has no database session.
     """
 
     holder: str
@@ -53,7 +53,7 @@ _NO_SPEC = _Spec()
 
 
 class ObservedRecord(NamedTuple):
-    """The part of a record that is compared; if this part changes, the lease was renewed or has another holder."""
+    """The part of a lease record that candidates compare; any change of this part shows that the lease is in use."""
 
     holder: str
     term: int
@@ -63,7 +63,7 @@ class ObservedRecord(NamedTuple):
 
 
 def held(lease: Object) -> ObservedRecord:
-    """Return the record of the holder in `lease`."""
+    """Return the record of the holder that `lease` contains."""
     spec = lease.view(_Lease).spec or _NO_SPEC
     return ObservedRecord(
         spec.holder_identity or "",
@@ -77,7 +77,7 @@ def held(lease: Object) -> ObservedRecord:
 def write(key: Key, current: Object | None, record: LeaseRecord, *, uid: str) -> Object:
     """Return the Lease `current` with the fields of `record`.
 
-    If `current` is None, return a new Lease with this uid, created at the time of its renewal.
+    If `current` is None, return a new Lease with the uid `uid`, whose creation time is the record's renewal time.
     """
     if current is None:
         created = format_time_seconds(record.renewed_at)
@@ -106,7 +106,7 @@ def write(key: Key, current: Object | None, record: LeaseRecord, *, uid: str) ->
 
 
 def _with_annotations(metadata: dict[str, Any], annotations: dict[str, str]) -> dict[str, Any]:
-    """Return metadata with these annotations, in Go's field order: before owners, finalizers and managed fields."""
+    """Return metadata with the given annotations, which precede owners, finalizers and managed fields in Go's order."""
     later: dict[str, Any] = {
         name: metadata[name] for name in ("ownerReferences", "finalizers", "managedFields") if name in metadata
     }

@@ -2,8 +2,8 @@
 
 Guarantees:
 - A takeover is an append whose fence begins a new term. From the revision of the takeover on, the log refuses every
-  append of an older term, even by a process that was suspended.
-- Renewals and releases carry the fence of their term, so the late renewal of an old leader is refused.
+  append of an older term, even if a suspended process continues.
+- Renewals and releases contain the fence of their term, so the log refuses the late renewal of an old leader.
 - Every write of the Lease is conditional on the revision of the Lease that was read.
 """
 
@@ -20,7 +20,7 @@ from ctrlmgr.leaderelection.lease_record import RELEASED_FOR, LeaseRecord, write
 
 
 class LeaseLock:
-    """Writes one Lease for a candidate, which reads the Lease through an informer."""
+    """Writes one Lease for a candidate; the candidate reads the Lease through an informer."""
 
     def __init__(
         self, event_log: EventLog, key: Key, *, identity: str, author: Author, clock: Clock, new_uid: Callable[[], str]
@@ -43,7 +43,7 @@ class LeaseLock:
         return Fence(self.name, term)
 
     def take_over(self, seen: Object | None, term: int, *, duration: float, session: str, patience: float) -> Object:
-        """Begin `term` and return the new lease; `seen` is the lease before the takeover.
+        """Begin the term `term` and return the new lease; `seen` is the lease before the takeover.
 
         All methods that write raise the errors of `append`, and `TimeoutError` if the append takes more than `patience`
         seconds.
@@ -53,12 +53,12 @@ class LeaseLock:
         return self._append(seen, record, Fence(self.name, term, takeover=True), patience)
 
     def renew(self, seen: Object | None, term: Term, *, duration: float, session: str, patience: float) -> Object:
-        """Renew the Lease; if it was deleted, create it again."""
+        """Renew the Lease; if the Lease was deleted, create it again."""
         record = LeaseRecord(self.identity, term.number, duration, term.acquired_at, self._clock.now(), session)
         return self._append(seen, record, self.fence(term.number), patience)
 
     def release(self, seen: Object | None, term: Term, *, patience: float) -> Object:
-        """Release the Lease, so that a candidate may take it at once."""
+        """Release the Lease, so that another candidate can take the Lease at once."""
         now = self._clock.now()
         record = LeaseRecord("", term.number, RELEASED_FOR, now, now)
         return self._append(seen, record, self.fence(term.number), patience)

@@ -2,8 +2,8 @@
 
 Guarantees:
 - A pattern is accepted or refused as in Go, with Go's error message, and matches the same strings as in Go.
-- A search takes time linear in the length of the string, because there is no backtracking. A search that needs too much
-  work raises `TooMuchWork`; one call spends at most about 20 ms on new states.
+- A search never backtracks, so it takes time linear in the length of the string. A search that needs too much work
+  raises `TooMuchWork`; one call takes at most about 20 ms for the creation of automaton states.
 
 `compiled(pattern)` returns a `Regexp`, or raises `PatternError` if the pattern is invalid. `search(text)` returns
 whether the pattern matches, and `spans(text)` returns the positions of the matches. Source: Go's `regexp/syntax` and

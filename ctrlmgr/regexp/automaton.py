@@ -1,12 +1,12 @@
 """Matches patterns with automata whose states are created on demand.
 
 Guarantees: a search reads each character once, and creates states for at most `MOST_STEPS` steps; a call that needs
-more steps raises `TooMuchWork`. The memory for a pattern is bounded, because all its states are dropped when they
-become too many. Several threads may search at once; if two threads create the same state, one of the two states is
-kept.
+more steps raises `TooMuchWork`. The memory for a pattern is bounded, because the pattern drops all its cached states
+when their number becomes too large. Several threads may search at once. If two threads create the same state, the
+pattern keeps one of the two states.
 
-States are cached, so a search may fail with `TooMuchWork` at first and succeed when it is repeated. A search that has
-succeeded before can fail only if the cached states were dropped in between.
+Because states are cached, a search that failed with `TooMuchWork` may succeed when the caller repeats the search. A
+repeated search can fail after a success only if the pattern has dropped its cached states in between.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MOST_STEPS: Final = 60_000
 _MOST_HELD: Final = 200_000
 """The maximum total number of instructions and transitions in the cached states of a pattern."""
 _THREADS_PER_STEP: Final = 8
-"""The number of match positions that count as one step when they are carried over to the next character."""
+"""The number of threads of the automaton whose move to the next character counts as one step."""
 
 
 class _State:
-    """A state for searches: the instructions that may come next, and the class of the last character."""
+    """An automaton state for searches: the instructions that may follow, and the class of the last character."""
 
     __slots__ = ("before", "found_at_end", "instructions", "next")
 
@@ -39,7 +39,7 @@ class _State:
 
 
 class _Ordered:
-    """A state for spans: the threads of started matches in order of preference, and the class of the last character."""
+    """An automaton state for spans: the started matches in order of preference, and the class of the last character."""
 
     __slots__ = ("before", "next", "threads")
 
@@ -56,7 +56,7 @@ class _Move(NamedTuple):
     origins: tuple[int, ...]
     """For each thread of the state `to`, the index of the thread that it continues."""
     found: int
-    """The index of the thread that matched before the character; -1 if none matched."""
+    """The index of the thread that matched before the character; -1 if no thread matched."""
 
 
 _FOUND: Final = _State(frozenset(), "")
@@ -71,7 +71,7 @@ class _Work:
         self.left = MOST_STEPS
 
     def pay(self, steps: int) -> None:
-        """Subtract used steps; raises `TooMuchWork` if no steps remain."""
+        """Subtract used steps from the remaining steps of the call; raises `TooMuchWork` if no steps remain."""
         self.left -= steps
         if self.left < 0:
             raise TooMuchWork
@@ -85,7 +85,7 @@ class Regexp:
     """A compiled pattern."""
 
     def __init__(self, tree: Node) -> None:
-        """Create a regular expression from a parsed pattern, which is compiled at the first match."""
+        """Create a regular expression from a parsed pattern; the pattern is compiled at the first match."""
         self._tree = tree
         self._compiled: Program | None = None
         self._is_too_large = False
@@ -158,7 +158,7 @@ class Regexp:
     def _first(self, program: Program, text: str, at: int, work: _Work) -> tuple[int, int] | None:
         """Return the leftmost match that begins at or after the position `at`.
 
-        If several matches begin at the same position, return the one that the pattern prefers.
+        If several matches begin at one position, the method returns the match that the pattern prefers.
         """
         start = (program.start,)
         state, begins = self._in_order(start, class_of(text[at - 1 : at] if at else "")), [at]

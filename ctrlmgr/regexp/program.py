@@ -14,8 +14,7 @@ from ctrlmgr.work_budget import TooMuchWork
 
 MOST_INSTRUCTIONS: Final = 20_000
 _PER_TEST: Final = 6
-"""The number of steps that count for a look-up of a character in Unicode's classes, which is slower than a test of a
-range.
+"""The number of steps for one look-up of a character in a Unicode class; a look-up is slower than a test of a range.
 """
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 
@@ -25,14 +24,14 @@ class Class(NamedTuple):
 
     matches: Callable[[str], bool]
     weight: int
-    """The number of steps that count for one test of the class."""
+    """The number of steps for one test of the class."""
 
 
 class Instruction(NamedTuple):
-    """An instruction.
+    """One instruction of an automaton.
 
-    An instruction either consumes a character of `consumes`, or continues at all instructions in `to` if `holds` is
-    true. Only the last instruction of a program does neither.
+    An instruction either consumes a character of the class `consumes`, or continues at all instructions in `to` if the
+    assertion `holds` is true. The last instruction of a program neither consumes a character nor continues.
     """
 
     to: tuple[int, ...]
@@ -42,7 +41,7 @@ class Instruction(NamedTuple):
 
 
 class Program:
-    """The instructions of a pattern.
+    """The instructions to which a pattern is compiled.
 
     `start` is the first instruction, and `end` is the instruction that means a match.
     """
@@ -55,7 +54,8 @@ class Program:
         self.end = self._emit(Instruction(()))
         self.start = self._compile(tree, self.end)
 
-    # Functions that compile a node: the argument is the instruction after the node, the result the node's first one.
+    # Functions that compile a node: the argument is the instruction after the node, the result the node's first
+    # instruction.
 
     def _emit(self, instruction: Instruction) -> int:
         if len(self.instructions) >= MOST_INSTRUCTIONS:

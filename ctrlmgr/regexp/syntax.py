@@ -1,4 +1,4 @@
-"""Parses patterns as Go's `regexp/syntax` does (parse.go, flags `syntax.Perl`), with its error messages."""
+"""Parses patterns as Go's `regexp/syntax` does (parse.go, flags `syntax.Perl`), with Go's error messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _refuse(what: str, where: str) -> NoReturn:
 
 @dataclass(slots=True)
 class _Group:
-    """An open group: its alternatives so far, the current sequence, and the flags that apply after the group."""
+    """A group that the parser has not closed yet: its alternatives and sequence, and the flags after the group."""
 
     outer: str
     choices: list[Node] = field(default_factory=list)
@@ -57,10 +57,10 @@ class _Parser:
         self.pattern = pattern
         self.at = 0
         self.flags = ""
-        """The flags that are set, of `i`, `m`, `s` and `U`."""
+        """The flags that apply at the current position, a subset of `i`, `m`, `s` and `U`."""
         self.groups = [_Group("")]
         self.repeated_from = -1
-        """The position at which the repetition that ends here began; -1 if no repetition ends here."""
+        """The start of the repetition that ends at the current position; -1 if no repetition ends there."""
 
     @property
     def rest(self) -> str:
@@ -185,7 +185,7 @@ class _Parser:
         self.at = end + 1
 
     def _read_flags(self) -> bool:
-        """Parse `(?i-s:`, which opens a group, or `(?i-s)`, which only sets flags; return whether it opens a group."""
+        """Parse `(?i-s:`, which opens a group, or `(?i-s)`, which only sets flags; return whether a group is open."""
         begin = self.at
         on, off, seen, taking_away = set(self.flags), set[str](), False, False
         for end in range(begin + 2, len(self.pattern)):
@@ -228,7 +228,7 @@ class _Parser:
     def _named_class(self, characters: Characters) -> bool:
         r"""Parse `\d`, `\pL` or `\p{Greek}` into a set of characters.
 
-        Return whether the pattern contained such a class.
+        The method returns whether the pattern contained a named class at this position.
         """
         letter = self.pattern[self.at + 1 : self.at + 2]
         if self.pattern[self.at] != "\\" or not letter:

@@ -1,4 +1,4 @@
-"""The syntax tree of a parsed pattern: characters, assertions, and their combinations."""
+"""Defines the nodes of a pattern's syntax tree: characters, assertions, and combinations of nodes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Schemas describe the structure of request bodies; codecs read and write JSON, YAML and protobuf."""
+"""Describes the structure of request bodies by schemas, and decodes and encodes bodies in JSON, YAML and protobuf."""

@@ -1,13 +1,13 @@
-"""Decodes bodies to objects and encodes objects to bodies; one codec for each kind and version.
+"""Decodes bodies to objects and encodes objects to bodies; each version of each kind has its own codec.
 
 Guarantees:
-- A decoded object has the form of the kind's Go struct: only known fields with the right types, in Go's order. Zero
-  values are absent if Go's `omitempty` drops them, and present otherwise (such as `status: {}` or `rules: None`).
-  Quantities and times in a decoded object are in canonical form. `Decoded.problems` lists unknown and duplicate fields,
-  which were dropped.
-- An encoded object has the bytes that Kubernetes would write, with kind and apiVersion first, without a
+- A decoded object has the form of the kind's Go struct: only known fields with the right types, in Go's order. A
+  decoded object contains a zero value (such as `status: {}` or `rules: None`) unless Go's `omitempty` drops the zero
+  value. Quantities and times in a decoded object are in canonical form. The codec drops unknown and duplicate fields,
+  and lists the dropped fields in `Decoded.problems`.
+- An encoded object has the bytes that Kubernetes would write, beginning with kind and apiVersion, but without a
   resourceVersion.
-- Decoding an encoded object and encoding it again changes nothing.
+- An encoded object that is decoded and encoded again has the same bytes.
 
 In the common case, C code decodes a document, converts it to the kind's Struct (`schema.structs`) and back to a dict.
 If the conversion to a Struct refuses a document, Python code checks the document field by field
@@ -53,18 +53,18 @@ class OtherVersion(BadRequest):
     """
 
     def __init__(self, message: str, problems: Sequence[str], strictly: BadRequest) -> None:
-        """Create the error with the `problems` for warnings, and the error for strict validation."""
+        """Create the error with the body's `problems` for warnings, and with the error for strict validation."""
         super().__init__(message)
         self.problems = problems
         self.strictly = strictly
 
 
 class Decoded(NamedTuple):
-    """A decoded object, and the problems of the body from which it was decoded."""
+    """A decoded object, and the problems of the body that contained the object."""
 
     fields: Unstructured
     problems: tuple[str, ...] = ()
-    """Problems in Kubernetes' wording and order: `unknown field "spec.foo"`, `duplicate field "metadata.name"`."""
+    """The body's problems in Kubernetes' wording and order, such as `unknown field "spec.foo"`."""
 
 
 class ObjectCodec(Protocol):
@@ -98,10 +98,10 @@ class Codec:
         self._structs = structs
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
-        """Decode a body. If a body has no kind or apiVersion, those of this codec are used.
+        """Decode a body; a missing kind or apiVersion in the body is replaced by that of this codec.
 
-        A body with the right kind but another API group is also accepted, because clients send DeleteOptions with any
-        group.
+        The codec also accepts a body with the right kind but another API group, because clients send DeleteOptions with
+        any group.
 
         Raises `UnsupportedMediaType`. Raises `BadRequest` if the body is malformed, has another kind, or has values of
         wrong types.
@@ -152,10 +152,11 @@ class Codec:
         return self.read(fields)
 
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
-        """Read an object that is already decoded; `fields` may be changed, and the result may share parts of it.
+        """Read an object whose JSON is already decoded; the codec may change `fields` and use its parts in the result.
 
-        `known` is an object that was read before; parts of it that a patch did not change are not checked again. Raises
-        `BadRequest` if `fields` is not an object, because a patch may produce any JSON value.
+        `known` is an object that this codec read before. The codec does not check those parts of `known` again that a
+        patch left unchanged. Raises `BadRequest` if `fields` is not an object, because a patch may produce any JSON
+        value.
         """
         if not isinstance(fields, dict):
             raise BadRequest(_no_object(fields))
@@ -172,7 +173,7 @@ class Codec:
         return {name: fields[name] for name in self.schema.properties if name in fields}
 
     def _shaped(self, fields: Unstructured) -> Unstructured | None:
-        """Return `fields` in the form of the Go struct; None if they must be checked field by field."""
+        """Return `fields` in the form of the Go struct; None if Python code must check `fields` field by field."""
         try:
             return self._fitted(fields)
         except msgspec.ValidationError:
@@ -193,7 +194,7 @@ class Codec:
     def encode(self, fields: Unstructured) -> bytes:
         """Encode an object as Kubernetes does.
 
-        Raises ValueError if the object contains values of wrong types, which decoding would refuse.
+        Raises ValueError if the object contains a value of a wrong type.
         """
         try:
             struct = self._writable(fields)
@@ -244,10 +245,10 @@ class Codec:
         raise self._unrecognized(_no_object(value), data)
 
     def _identify(self, fields: Unstructured) -> None:
-        """Set kind and apiVersion; raises `BadRequest` if the body names another kind.
+        """Set the kind and the apiVersion of a body to those of this codec; raises `BadRequest` for another kind.
 
-        An empty list of managedFields is replaced by `[{}]`, which has the same meaning (remove all owners). Without
-        this replacement, the conversion to Go's form would drop the empty list.
+        The function replaces an empty list of managedFields by `[{}]`, because the conversion to Go's form would drop
+        the empty list. Both lists mean that all owners of fields are removed.
         """
         kind = fields.get("kind") or self.kind
         api_version = fields.get("apiVersion") or self.api_version
@@ -308,9 +309,9 @@ def _no_object(value: Any) -> str:
 
 
 def _unnamed(fields: Unstructured) -> str:
-    """Return the reason why Go cannot read the kind of a body.
+    """Return the reason why Go cannot read the kind of a body; empty if Go can read the kind.
 
-    Empty if Go can read it (`SimpleMetaFactory.Interpret`).
+    The reasons are those of Go's `SimpleMetaFactory.Interpret`.
     """
     for name in (each for each in fields if each in ("kind", "apiVersion")):
         if not isinstance(fields[name], str) and fields[name] is not None:

@@ -1,6 +1,6 @@
 """Provides the OpenAPI definitions, with their codecs and Structs.
 
-Guarantees: a codec or a Struct is created once, on first use, and shared by all callers.
+Guarantees: each codec and each Struct is created once, at its first use, and all callers share it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Definitions(Schemas):
     @classmethod
     @cache
     def builtin(cls) -> Definitions:
-        """Return the definitions of the built-in kinds, of optional kinds too; all calls return the same instance."""
+        """Return the definitions of all built-in kinds, including optional kinds; all calls return one instance."""
         return cls(published_schema.all_definitions())
 
     def struct(self, definition: str) -> StructType:
-        """Return the Struct of a definition that is a struct in Go; raises KeyError if no definition has this name."""
+        """Return the Struct of a definition that is a struct in Go; raises KeyError for an unknown definition."""
         return self._structs.of(self.schema(definition))
 
     def codec(self, kind: str, api_version: str, definition: str) -> Codec:

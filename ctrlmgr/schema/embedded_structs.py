@@ -1,4 +1,4 @@
-"""Lists the structs that Go's types embed; JSON has their fields inline, and decoding errors name them.
+"""Lists the structs that Kubernetes' Go types embed, because Go's decoding errors name the embedded structs.
 
 Source: Go's `encoding/json` (`decodeState.object`, the field stack of errors) and the fields of the types of
 `k8s.io/api` that are `json:",inline"`.
@@ -72,7 +72,7 @@ No type embeds more than one struct, except for the struct with kind and apiVers
 def embedding(struct: str, field: str) -> Sequence[str]:
     """Return the embedded structs that contain `field` of `struct`, beginning with the outermost.
 
-    The result is usually empty.
+    Most fields belong to no embedded struct, so the result is usually empty.
     """
     found: list[str] = []
     while (embedded := _EMBEDDED.get(struct)) is not None and field not in embedded.beside:

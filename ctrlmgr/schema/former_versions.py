@@ -1,6 +1,7 @@
-"""Lists the versions of kinds that Kubernetes knows, but no longer serves or does not serve by default.
+"""Lists the versions of kinds that Kubernetes' scheme contains, but that Kubernetes does not serve by default.
 
-The error for a body in such a version names the version, and not an unknown kind.
+For a body in one of these versions, the error message names the version. For any other unknown version, the error
+message says that the kind is unknown.
 
 Source: the schemes of `pkg/apis/*/install` of Kubernetes 1.36.
 """
@@ -38,5 +39,5 @@ _KINDS: Final = {
 
 
 def is_former(kind: str, api_version: str) -> bool:
-    """Return whether the kind exists or has existed in this version, which ctrlmgr does not serve."""
+    """Return whether Kubernetes' scheme contains the kind in the given version, although ctrlmgr does not serve it."""
     return kind in _KINDS.get(api_version, ())

@@ -1,4 +1,4 @@
-"""Returns the published structure of Kubernetes' API, which is part of this package and read on first use.
+"""Returns the published structure of Kubernetes' API from files of this package; each file is read at first use.
 
 - `definitions`: the definitions of the OpenAPI v2 document of Kubernetes 1.36, without descriptions;
 - `openapi`: the rest of the OpenAPI document (paths, parameters, info);
@@ -32,8 +32,8 @@ class GoField(NamedTuple):
     type: str
     """The field's type as Go prints it: `*v1.Probe`, `[]string`, `v1.PodPhase`."""
     omitted: bool
-    """Whether the field is omitted if it has the zero value; always False for structs, on which `omitempty` has no
-    effect.
+    """Whether Go omits the field if its value is the zero value. Go's `omitempty` has no effect on structs, so
+    `omitted` is False for structs.
     """
 
 
@@ -47,7 +47,7 @@ class Messages(msgspec.Struct, frozen=True):
 
 
 class OptionalVersion(msgspec.Struct, frozen=True):
-    """The published structure of one version of a group that is not served by default."""
+    """The published structure of one version of an API group that Kubernetes does not serve by default."""
 
     definitions: dict[str, msgspec.Raw]
     go: dict[str, msgspec.Raw]
@@ -67,14 +67,14 @@ def _read(name: str, type_: type[T]) -> T:
 def definitions() -> Mapping[str, msgspec.Raw]:
     """Return each definition of the OpenAPI v2 document as undecoded JSON, by name.
 
-    The definitions are not decoded here, because most of them are never used.
+    The function does not decode the definitions, because most definitions are never used.
     """
     return _read("definitions", dict[str, msgspec.Raw])
 
 
 @cache
 def optional() -> Mapping[str, OptionalVersion]:
-    """Return the structure of each version that is not served by default, by its name (`resource.k8s.io/v1alpha3`).
+    """Return the structure of each version that Kubernetes does not serve by default, by the version's name.
 
     The versions of a group are in the order of discovery.
     """
@@ -111,7 +111,7 @@ def resource_lists() -> Mapping[str, Any]:
 def go() -> Mapping[str, msgspec.Raw]:
     """Return the Go fields of each definition as JSON (see `go_fields`); leaf types such as Time are omitted.
 
-    The definitions of optional versions are included.
+    The result includes the definitions of optional versions.
     """
     found = _read("go", dict[str, msgspec.Raw])
     for version in optional().values():
@@ -123,7 +123,7 @@ _decode_fields = msgspec.json.Decoder(tuple[GoField, ...]).decode
 
 
 def go_fields(definition: str) -> tuple[GoField, ...] | None:
-    """Return the fields of a definition's Go struct, in Go's order; None if its Go type is not a struct."""
+    """Return the fields of a definition's Go struct, in Go's order; None if the definition's Go type is no struct."""
     raw = go().get(definition)
     return None if raw is None else _decode_fields(raw)
 

@@ -1,8 +1,8 @@
 """Sorts the keys of each `runtime.RawExtension`, as Kubernetes does when an object passes through Go maps.
 
-Go keeps the bytes of a RawExtension, including the order of its keys, while an object is decoded and encoded. A
-strategic merge patch and an apply convert the whole object to maps and back (`DefaultUnstructuredConverter`). The
-conversion to maps and back sorts the keys of every RawExtension, even if the patch does not contain it.
+Go's decoder and encoder keep the bytes of a RawExtension, including the order of its keys. A
+strategic merge patch and an apply convert the whole object to maps and back (`DefaultUnstructuredConverter`). This
+conversion sorts the keys of every RawExtension, even of a RawExtension that the patch does not contain.
 """
 
 from __future__ import annotations

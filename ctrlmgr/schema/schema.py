@@ -1,11 +1,11 @@
-"""Describes the fields of kinds, with one `Schema` per schema node, created on first use and shared by callers.
+"""Describes the fields of kinds; each schema node is one `Schema` object, which all callers share.
 
 Guarantees:
 - Fields are in Go's order, and have the attributes `go_type` and `omitted`, which OpenAPI lacks.
 - A schema node never changes after its creation. Schema nodes are created lazily because definitions may contain
   themselves, as JSONSchemaProps does.
-- A field that refers to a definition has the definition's schema node, with the field's own additions, such as a patch
-  strategy.
+- The schema node of a field that refers to a definition combines the definition with the field's own attributes, such
+  as a patch strategy.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class Schema:
     ) -> None:
         """Create a schema node from its OpenAPI form.
 
-        `definition` is the name of the node's definition; `field` has the attributes of the field that refers to it.
+        `definition` is the name of the node's definition. `field` contains the attributes of the field that refers to
+        the definition.
         """
         self._definitions = definitions
         self._raw = raw
@@ -71,8 +72,9 @@ class Schema:
         The name is empty for a schema node without its own definition.
         """
         self.kind, self.format = self._kind_and_format(raw, definition)
-        """The kind is "object", "map", "array", "string", "integer", "number", "boolean", "int-or-string" or "any". The
-        format is "int32", "int64", "double", "byte", "date-time", "micro-time", "quantity" or empty.
+        """The kind of a schema node is "object", "map", "array", "string", "integer", "number", "boolean",
+        "int-or-string" or "any". The format of a schema node is "int32", "int64", "double", "byte", "date-time",
+        "micro-time", "quantity" or empty.
         """
         self.required: frozenset[str] = frozenset(raw.get("required", ()))
         self.enum: tuple[Any, ...] = tuple(raw.get("enum", ()))

@@ -1,9 +1,9 @@
-"""Prunes a decoded object to its schema, and reports its problems with Kubernetes' messages.
+"""Prunes a decoded object to its schema, and reports the object's problems with Kubernetes' messages.
 
-The module is the slow path for documents that `schema.structs` refuses. Unknown and duplicate fields are dropped and
-listed as problems. A null counts as an absent value, as in Go. A value of a wrong type raises an error.
+This module is the slow path for documents that `schema.structs` refuses. `prune` drops unknown and duplicate fields,
+and lists these fields as problems. As in Go, a null counts as an absent value. A value of a wrong type raises an error.
 
-Source: `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json, which also gives the messages.
+Source of the rules and the messages: `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.schema.strict_json import NumberText, Repeated, refuse_free_form_de
 from ctrlmgr.schema.structs import TEXTS, canonical_text
 
 MOST_PROBLEMS = 100
-"""The maximum number of problems that are reported, as in Kubernetes."""
+"""The maximum number of problems that the server reports for one body, as in Kubernetes."""
 
 _NULL = object()
 """The result for a value that counts as absent in Go."""
@@ -31,7 +31,7 @@ _JSON_KINDS = {"string": "string", "boolean": "bool", "number": "number"}
 
 
 class _Place(NamedTuple):
-    """The current position in a document, for messages.
+    """The current position in a document; messages name the position.
 
     Problems show the path (`spec.ports[0].name`); errors show the struct and the fields (`ServicePort`,
     `spec.ports.name`).
@@ -59,7 +59,7 @@ def _join(path: str, name: str) -> str:
 def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str, ...]]:
     """Return those parts of `fields` that `schema` declares, and the problems in their order.
 
-    Unchanged parts may be shared. Raises ValueError with Go's message if a value has a wrong type.
+    The result may share unchanged parts with `fields`. Raises ValueError with Go's message if a value has a wrong type.
     """
     walk = _Walk()
     pruned = walk.struct(schema, fields, _Place())
@@ -69,11 +69,11 @@ def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str
 
 
 class _Walk:
-    """Reads one document.
+    """Prunes one document.
 
-    As in Go, the first value of a wrong type determines the error, but reading continues after it. Types with their own
-    decoder (quantities, times, int-or-string) stop reading at an error, so their error takes precedence over an earlier
-    error.
+    As in Go, the first value of a wrong type determines the error, and reading continues after this value. Types with
+    their own decoder (quantities, times, int-or-string) stop reading at an error. An error of these types therefore
+    takes precedence over an earlier error.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,8 @@ class _Walk:
     def value(self, schema: Schema, value: Any, place: _Place, go_type: str = "") -> Any:
         """Return the value pruned to its schema.
 
-        `go_type` is the Go type of a list item or map value, which its schema does not contain.
+        `go_type` is the Go type of a list item or a map value, because the schema of an item does not contain the Go
+        type.
         """
         go_type = schema.go_type.lstrip("*") or go_type or _go_type(schema)
         if schema.kind == "any":
@@ -237,7 +238,7 @@ def _zero(schema: Schema) -> Any:
 
 
 def _base64(text: str) -> str:
-    """Decode base64 and encode it again as Go does, which ignores line breaks."""
+    """Decode base64 as Go does, ignoring line breaks, and encode the bytes again without line breaks."""
     plain = text.replace("\r", "").replace("\n", "")
     if not _is_base64(plain):
         raise ValueError(f"illegal base64 data at input byte {_illegal_byte(text.encode())}")

@@ -1,12 +1,13 @@
-"""Decodes JSON from clients strictly, so that all programs can store, copy and send the accepted documents.
+"""Decodes JSON from clients strictly, so that every program can store, copy and send each accepted document.
 
 Guarantees: the result of `decode` consists of dicts, lists, strings of Unicode scalars without NUL, bools, None, ints
-and finite floats, nested at most `DEEPEST` levels. Invalid UTF-8, lone surrogates, NaN, infinities and trailing
-characters are refused. Kubernetes refuses only some of these documents, and silently replaces invalid UTF-8. NUL is
-refused because PostgreSQL's text and jsonb cannot contain NUL, and both databases must store the same documents.
+and finite floats, nested at most `DEEPEST` levels. `decode` refuses invalid UTF-8, lone surrogates, NaN, infinities and
+trailing characters. Kubernetes refuses only some of these documents, and silently replaces invalid UTF-8. `decode` also
+refuses NUL, because PostgreSQL's text and jsonb cannot contain NUL, and SQLite and PostgreSQL must store the same
+documents.
 
-If a key is repeated in one object, the last value counts, as in Kubernetes; `has_repeated_keys` and `decode_repeated`
-find repeated keys, so that they can be reported to the client.
+If one object repeats a key, the last value counts, as in Kubernetes. `has_repeated_keys` and `decode_repeated` find
+repeated keys, so that the server can report the keys to the client.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ DEEPEST_FREE_FORM = 48
 MOST_VALUES: Final = 200_000
 """The maximum number of values in a body; an empty object or list counts twice.
 
-Kubernetes has no such limit: a body of 3 MB may contain a million `{}`, each of which becomes a container with its
-defaults. In Kubernetes, etcd limits the size of a custom object to 1.5 MiB. At eight bytes for each value, such an
-object has fewer values than this maximum.
+Kubernetes does not limit the number of values: a body of 3 MB may contain a million `{}`. Each `{}` may become a
+container with all defaults. In Kubernetes, etcd limits the size of a custom object to 1.5 MiB. A custom object of 1.5
+MiB has fewer values than `MOST_VALUES`, if a value takes eight bytes on average.
 """
 
 _NESTING = bytes.maketrans(b"{}", b"[]")
@@ -44,7 +45,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 def decode(data: bytes) -> Any:
-    """Decode a JSON document; raises ValueError with Go's message, without the message's prefix, if it is invalid."""
+    """Decode a JSON document; raises ValueError for an invalid document, with Go's message but without its prefix."""
     refuse_depth(data)
     return decode_shallow(data)
 
@@ -66,7 +67,7 @@ def refuse_free_form_depth(value: Any) -> None:
 
 
 def decode_shallow(data: bytes) -> Any:
-    """Decode a document as `decode` does, but without checking its nesting depth, which the caller checks."""
+    """Decode a document as `decode` does, but without a check of the nesting depth; the caller must check the depth."""
     try:
         value = _PLAIN.decode(data)
     except UnicodeDecodeError as error:
@@ -118,7 +119,7 @@ def unwritten(value: Any) -> Any:
 def has_escaped_letters(data: bytes) -> bool:
     r"""Return whether JSON contains letters as escapes such as `\u0063`.
 
-    Go escapes only `<`, `>` and `&` in this way.
+    Go's encoder never escapes letters; it escapes only `<`, `>` and `&` in this form.
     """
     return _ESCAPED_LETTER.search(data) is not None
 
@@ -173,7 +174,7 @@ def _separators(data: bytes) -> int:
 
 
 def _reason(message: str, data: bytes) -> str:
-    """Return the error with the message of Go's scanner, as far as msgspec's message determines it."""
+    """Return an error with the message of Go's scanner, if the function can derive it from msgspec's message."""
     if "truncated" in message:
         return "unexpected end of JSON input"
     if "surrogate" in message:
@@ -221,12 +222,12 @@ class Repeated(dict[str, Any]):
 def has_repeated_keys(data: bytes, value: Any) -> bool:
     """Return whether decoding `data` to `value` may have lost repeated keys.
 
-    For unusual data, the result may be true although no key was lost.
+    If `data` contains unusual escapes, the result may be true although the decoding lost no key.
 
-    If `data` is compact JSON, it is compared with the encoded `value`. If `data` is not compact, the quotation marks in
-    `data` and in the encoded `value` are counted. If no key is repeated, both texts have the same number of strings.
-    Both texts also have the same number of escaped quotation marks, unless `data` contains quotation marks as code
-    points.
+    If `data` is compact JSON, the function compares `data` with the encoded `value`. If `data` is not compact, the
+    function counts the quotation marks in `data` and in the encoded `value`. If no key is repeated, both texts have the
+    same number of strings. Both texts also have the same number of escaped quotation marks, unless `data` contains
+    quotation marks as code points.
     """
     try:
         again = _ENCODE(value)

@@ -1,14 +1,14 @@
 """Converts schemas to msgspec Structs, which C code decodes and encodes fast.
 
 Guarantees:
-- A Struct has the fields of a definition's Go struct, and is encoded as Go would encode it. The fields of a Struct are
-  in Go's order. Zero values are omitted where `omitempty` or `omitzero` omits them; other nil lists are encoded as
-  null.
+- A Struct has the fields of a definition's Go struct, and the JSON form that Go would write. The fields of a Struct are
+  in Go's order. The JSON form omits zero values where Go's `omitempty` or `omitzero` omits zero values; other nil lists
+  become null.
 - The conversion of a document to a Struct refuses every deviation: unknown fields, wrong types, and nulls that Go
   tolerates. The slow path (`schema.schema_pruning`) decides which deviations are errors, and reports them.
 - Each definition has exactly one Struct, even if several threads request it first.
-- Quantities and times are converted to Kubernetes' canonical form. Amounts of resources are rounded up to thousandths,
-  as `pkg/apis/core/v1/defaults.go` does for every ResourceList of every kind.
+- The decoding converts quantities and times to Kubernetes' canonical form. The decoding also rounds amounts of
+  resources up to thousandths, as `pkg/apis/core/v1/defaults.go` does for every ResourceList of every kind.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FreeForm(metaclass=_Anything):
 
 
 class Quantity(metaclass=_Text):
-    """resource.Quantity."""
+    """The Go type resource.Quantity: a number with a unit, such as `100m`."""
 
     canonical = staticmethod(canonical)
 
@@ -63,13 +63,13 @@ class Amount(metaclass=_Text):
 
 
 class Time(metaclass=_Text):
-    """meta/v1 Time."""
+    """The Go type Time of meta/v1: a time in whole seconds."""
 
     canonical = staticmethod(canonical_time)
 
 
 class MicroTime(metaclass=_Text):
-    """meta/v1 MicroTime."""
+    """The Go type MicroTime of meta/v1: a time in microseconds."""
 
     canonical = staticmethod(canonical_micro_time)
 
@@ -84,8 +84,8 @@ _UNROUNDED = "io.k8s.api.node.v1.Overhead"
 def canonical_text(type_: Any, value: Any) -> str | None:
     """Return a value of a string type in its canonical form; raises ValueError if the value is invalid.
 
-    In JSON, a quantity may also be a number. For the zero time the function returns None, which msgspec then refuses,
-    so that the slow path handles it.
+    In JSON, a quantity may also be a number. The function returns None for the zero time; msgspec refuses this None, so
+    that the slow path handles the zero time.
     """
     if type_ in _QUANTITIES:
         return type_.canonical(_quantity_text(value))  # type: ignore[no-any-return]  # see _Text
@@ -95,17 +95,17 @@ def canonical_text(type_: Any, value: Any) -> str | None:
 
 
 def _quantity_text(quantity: Any) -> str:
-    """Return the text of a quantity; for a JSON number, this is the number's exact text."""
+    """Return the text of a quantity, which may be a string or a JSON number."""
     if type(quantity) is str:
         return quantity.strip()
     return quantity.text if type(quantity) is NumberText else _encode(quantity).decode()
 
 
 def read_value(type_: Any, value: Any) -> Any:
-    """Convert a value of one of the types above while decoding; this is a `dec_hook` of msgspec.
+    """Convert a value of one of this module's types while msgspec decodes a document (`dec_hook`).
 
-    A quantity that is a JSON number with a fraction is refused, because only the slow path knows the number's exact
-    text.
+    The function refuses a quantity that is a JSON number with a fraction, because only the slow path knows the number's
+    exact text.
     """
     if type_ is not FreeForm:
         if type(value) is float and type_ in _QUANTITIES:
@@ -116,9 +116,9 @@ def read_value(type_: Any, value: Any) -> Any:
 
 
 def write_value(type_: Any, value: Any) -> Any:
-    """Convert a value of one of the types above while encoding.
+    """Convert a value of one of this module's types while msgspec encodes an object (`enc_hook`).
 
-    Arbitrary JSON is encoded by this function, before msgspec sorts the keys of maps.
+    This function encodes arbitrary JSON itself, because msgspec would sort the keys.
     """
     if type_ is FreeForm:
         return msgspec.Raw(_encode(value))
@@ -143,14 +143,13 @@ _TYPES: dict[tuple[str, str], Any] = {
     ("any", ""): FreeForm,
 }
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
-"""The zero values that are omitted; values are compared with them by identity, not by equality."""
+"""The zero values that a Struct omits; msgspec compares a field's value with these objects by identity."""
 
 
 def _null() -> None:
-    """Return None.
+    """Return None, as the default factory of a field.
 
-    Return the default; as a default factory, this function makes msgspec write the default, which it would omit
-    otherwise.
+    Because of the default factory, msgspec writes the field even if its value is None.
     """
 
 
@@ -161,7 +160,7 @@ def _zero_quantity() -> str:
 _NIL_DIFFERS = frozenset({("HPAScalingRules", "policies")})
 """Lists for which an absent list and an empty list differ, by type and field.
 
-If such a list is absent, it gets defaults; if it is empty, it is refused.
+Kubernetes sets defaults if one of these lists is absent, and refuses the object if the list is empty.
 """
 
 
@@ -170,7 +169,7 @@ _NOT_ROUNDED = frozenset({("Overhead", "podFixed")})
 
 
 class Structs:
-    """The Structs of definitions, each of which is created on first use."""
+    """The Structs of all definitions; each Struct is created at its first use."""
 
     def __init__(self) -> None:
         """Create an empty set of Structs."""
@@ -201,7 +200,7 @@ class Structs:
         return self._type(schema, ())
 
     def is_recursive(self, schema: Schema) -> bool:
-        """Return whether a definition contains itself, so that objects of it can be nested arbitrarily deeply."""
+        """Return whether a definition contains itself, so that its objects can be nested to any depth."""
         known = self._recursive.get(schema.definition)
         if known is None:
             known = self._recursive[schema.definition] = _is_recursive(schema, ())
@@ -226,7 +225,7 @@ class Structs:
         return struct
 
     def _named_field(self, struct: str, name: str, schema: Schema, within: tuple[str, ...]) -> tuple[Any, Any]:
-        """Return a field's type and its default, which decides when the field is written."""
+        """Return a field's type and its default; msgspec omits a field whose value is the default."""
         if (struct, name) in _NOT_ROUNDED:
             return _collection(schema, dict[str, Quantity])
         if (struct, name) in _NIL_DIFFERS:
@@ -261,8 +260,8 @@ class Structs:
 
 
 def _collection(schema: Schema, type_: Any) -> tuple[Any, Any]:
-    # Kubernetes' storage turns an empty list into nil. Therefore the Struct refuses an empty list, so that pruning
-    # drops it. An absent list is None, because empty lists would be most of the cost of a Struct.
+    # Kubernetes' storage turns an empty list into nil. Therefore the Struct refuses an empty list, so that the slow
+    # path drops the empty list. An absent list is None, because empty lists would be most of the cost of a Struct.
     some = Annotated[type_, msgspec.Meta(min_length=1)] | None
     return some, None if schema.omitted else msgspec.field(default_factory=_null)
 

@@ -1,10 +1,11 @@
 """Decodes YAML from clients to JSON values; keys and plain scalars have the same meaning as in Kubernetes.
 
-Guarantees: every result of `decode` is a value that `strict_json.decode` could return. Anchors are allowed, but the
-number of values that aliases create is limited. YAML tags without a JSON type are refused. Only the first document of a
-YAML stream is read.
+Guarantees: every result of `decode` is a value that `strict_json.decode` could return. `decode` allows anchors, but
+limits the number of values that aliases create. `decode` refuses YAML tags without a JSON type, and reads only the
+first document of a YAML stream.
 
-Kubernetes reads YAML 1.1 with go-yaml 2: `yes`, `on` and even `y` are true, `017` is fifteen, and dates are strings.
+As in Kubernetes, which reads YAML 1.1 with go-yaml 2, the scalars `yes`, `on` and `y` are true, `017` is fifteen, and
+dates are strings.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "timestamp": (str,),
 }
-"""The types that a scalar may have, by its YAML tag; under any other tag, a scalar is a string."""
+"""The JSON types that a scalar may have, by the scalar's YAML tag; a scalar with any other tag is a string."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _BASED = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[oO]?([0-7]+)|[bB]([01]+))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -64,10 +65,10 @@ _PREFIX = "yaml: unmarshal errors:\n"
 
 
 def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Decode the first document, and return its value and its repeated keys in Kubernetes' wording.
+    """Decode the first document; return the document's value, and an error text of Kubernetes for each repeated key.
 
     Raises ValueError with Kubernetes' message if the text is not YAML or has no JSON form, and `RequestEntityTooLarge`
-    if it has too many values.
+    if the document has too many values.
     """
     if (plain := _plain_json(data)) is not None:
         return plain, ()
@@ -87,7 +88,7 @@ def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
 def _plain_json(data: bytes) -> Any:
     """Return the value of compact JSON, which clients also send as YAML.
 
-    None if YAML may read the text in a different way. YAML may read these differently: escapes, tabs, control
+    The function returns None if YAML may read the text differently. YAML and JSON may differ in escapes, tabs, control
     characters, numbers other than small integers, keys of more than 1024 characters, and repeated keys. Decoding JSON
     is much faster than reading YAML event by event.
     """
@@ -253,7 +254,7 @@ def _integer(digits: str, base: int) -> int | None:
 
 
 def _float(text: str) -> int | float:
-    """Return a number as it is read from its JSON form again, because Go writes integral floats without a fraction."""
+    """Return an integral float as an int, because Go writes integral floats without a fraction."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"json: unsupported value: {text}")

@@ -1,10 +1,12 @@
 """Measures the time that one request spends in each stage of the server, for the audit log and the request log.
 
 Guarantees:
-- Latencies are measured only for requests for which `begin` was called; otherwise, `add` and `measuring` do nothing.
-- The latencies of the current request are a context variable, so the tasks of a request add to the same latencies.
-- The stages have the names of kube-apiserver's audit annotations. Times of one stage are added; of `LONGEST_ONLY`
-  stages, whose parts run at the same time, only the longest counts.
+- This module measures latencies only for requests for which `begin` was called. For other requests, `add` and
+  `measuring` do nothing.
+- The latencies of the current request are a context variable, so all tasks of a request add their times to one
+  `Latencies` object.
+- The stages have the names of kube-apiserver's audit annotations. The times of a stage's parts are added up. The parts
+  of a `LONGEST_ONLY` stage run at the same time, so only the longest time counts.
 
 Source: apiserver `pkg/endpoints/request/webhook_duration.go` (`LatencyTrackers`).
 """
@@ -47,7 +49,7 @@ class Latencies:
 
     @contextmanager
     def measuring(self, stage: str) -> Iterator[None]:
-        """Measure a part of a stage."""
+        """Return a context manager that measures the time of one part of a stage."""
         began = self._monotonic()
         try:
             yield
@@ -80,17 +82,17 @@ def begin(monotonic: Callable[[], float]) -> Latencies:
 
 
 def end() -> None:
-    """Measure the current request no longer."""
+    """Stop the measurement of the current request's latencies."""
     _current.set(None)
 
 
 def add(stage: str, seconds: float) -> None:
-    """Record the time that a part of a stage of the current request took, if its latencies are measured."""
+    """Record the time that a part of a stage took, if the latencies of the current request are measured."""
     if (latencies := _current.get()) is not None:
         latencies.add(stage, seconds)
 
 
 def measuring(stage: str) -> AbstractContextManager[None]:
-    """Return a context manager that measures a stage of the current request, if its latencies are measured."""
+    """Return a context manager that measures a part of a stage, if the current request's latencies are measured."""
     latencies = _current.get()
     return _OFF if latencies is None else latencies.measuring(stage)

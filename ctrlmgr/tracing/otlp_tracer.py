@@ -1,7 +1,7 @@
-"""Exports spans to a collector with OpenTelemetry, over OTLP and gRPC as kube-apiserver does.
+"""Exports spans to a trace collector with OpenTelemetry, over OTLP and gRPC as kube-apiserver does.
 
-Guarantees: a span that ends is put into a bounded queue, and a thread exports the queue in batches. A collector that
-does not respond delays nothing; spans that do not fit into the queue are dropped.
+Guarantees: the tracer puts each ended span into a bounded queue, and a thread exports the queue in batches. A collector
+that does not respond delays no other thread; the tracer drops spans that do not fit into the queue.
 
 Source: component-base `tracing/utils.go` (`NewProvider`).
 """
@@ -57,7 +57,7 @@ class OtlpTracer:
         self._tracer = self._provider.get_tracer(_SERVICE)
 
     def start(self, name: str, parent: str, links: Sequence[str], attributes: Mapping[str, Attribute]) -> _OtlpSpan:
-        """Start a span now."""
+        """Start a span at the current time."""
         above = _remote(parent)
         return _OtlpSpan(
             self._tracer.start_span(
@@ -83,7 +83,7 @@ def _remote(context: str) -> SpanContext | None:
 
 
 class _OtlpSpan:
-    """A started span."""
+    """A span that this tracer has started."""
 
     __slots__ = ("_span", "context")
 

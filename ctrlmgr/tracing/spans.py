@@ -2,9 +2,10 @@
 
 Guarantees:
 - If no tracer is installed, `span` returns a shared context manager that does nothing, and `current` returns "".
-- The current span is a context variable. `call_soon_threadsafe` and new tasks copy it, so a write that a controller
-  makes on the event loop is a child of the reconcile.
-- Trace contexts are strings in the form of the header `traceparent`, because the event log and headers contain them.
+- The current span is a context variable. `call_soon_threadsafe` and new tasks copy context variables, so a write that a
+  controller makes on the event loop is a child of the reconcile's span.
+- A trace context is a string in the form of the header `traceparent`, because the event log and HTTP headers contain
+  trace contexts.
 """
 
 from __future__ import annotations
@@ -35,21 +36,23 @@ class Tracer(Protocol):
     """Starts spans, and exports them when they have ended. Any thread may use a tracer."""
 
     def start(self, name: str, parent: str, links: Sequence[str], attributes: Mapping[str, Attribute]) -> Span:
-        """Start a span now.
+        """Start a span at the current time.
 
         `parent` and `links` are trace contexts. If `parent` is empty or malformed, the span starts a new trace.
         Malformed links are ignored.
         """
 
     def shut_down(self) -> None:
-        """Export all ended spans, and stop."""
+        """Export all ended spans, and stop the tracer."""
 
 
 _OFF: Final[AbstractContextManager[None]] = nullcontext()
 _NOT_SAMPLED: Final = "-00"
 _current: ContextVar[str] = ContextVar("trace context", default="")
 tracer: Tracer | None = None
-"""The tracer of this process; code on the path of every request compares it with None, which costs no call."""
+"""The tracer of this process. Code that runs for every request compares the tracer with None, because a comparison is
+cheaper than a call.
+"""
 
 
 @contextmanager
@@ -84,10 +87,10 @@ def sampled() -> str:
 def span(
     name: str, *, parent: str | None = None, links: Sequence[str] = (), **attributes: Attribute
 ) -> AbstractContextManager[ActiveSpan | None]:
-    """Return a context manager that is a span, which is the current span while the context is open.
+    """Return a context manager that starts a span; the span is the current span while the context is open.
 
-    The parent is the current span, or the trace context `parent` if it is given. An error that leaves the context marks
-    the span as failed. If no tracer is installed, the context manager returns None and does nothing.
+    The span's parent is the current span, or the trace context `parent` if the caller gives one. An error that leaves
+    the context marks the span as failed. If no tracer is installed, the context manager returns None and does nothing.
     """
     if tracer is None:
         return _OFF
@@ -95,7 +98,7 @@ def span(
 
 
 def within(context: str) -> AbstractContextManager[None]:
-    """Return a context manager in which the span with this trace context is the current span."""
+    """Return a context manager within which the span with the given trace context is the current span."""
     return _OFF if tracer is None else _within(context)
 
 
@@ -112,7 +115,7 @@ def _within(context: str) -> Iterator[None]:
 def begin(
     name: str, *, parent: str | None = None, links: Sequence[str] = (), attributes: Mapping[str, Attribute]
 ) -> ActiveSpan:
-    """Start a span, and make it the current span until its `end`; only call this function if there is a tracer."""
+    """Start a span, and make it the current span until its `end`; the caller must check that a tracer is installed."""
     assert tracer is not None, "the caller has checked that there is a tracer"
     outer = _current.get()
     started = tracer.start(name, outer if parent is None else parent, links, attributes)
@@ -126,7 +129,7 @@ class ActiveSpan:
     __slots__ = ("_outer", "_span")
 
     def __init__(self, span: Span, outer: str) -> None:
-        """Remember the span, and the trace context `outer` that becomes current again at the end."""
+        """Store the span, and the trace context `outer` that becomes current again when the span ends."""
         self._span = span
         self._outer = outer
 
@@ -140,7 +143,7 @@ class ActiveSpan:
         self._span.add(attributes)
 
     def end(self, error: str = "") -> None:
-        """End the span; the span around it becomes the current span again."""
+        """End the span; the enclosing span becomes the current span again."""
         # no token is reset, because a generator that the garbage collector closes has another context
         _current.set(self._outer)
         self._span.end(error)

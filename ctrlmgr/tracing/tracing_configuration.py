@@ -1,6 +1,7 @@
 """Reads the file of `--tracing-config-file`: a TracingConfiguration of apiserver.config.k8s.io.
 
-Guarantees: a file that kube-apiserver refuses is refused with the same reason, in one line with the file and the line.
+Guarantees: for a file that kube-apiserver refuses, `read_tracing` raises an error with kube-apiserver's reason, the
+file's name and the line number.
 
 Source: component-base `tracing/api/v1/config.go`.
 """
@@ -18,7 +19,7 @@ from ctrlmgr.settings.configuration_files import read_document
 VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1")
 MILLION: Final = 1_000_000
 DEFAULT_ENDPOINT: Final = "localhost:4317"
-"""The address of a collector on this machine, which is used if the file contains no endpoint."""
+"""The collector's default address, on this machine, for files that contain no endpoint."""
 
 _SCHEMES: Final = ("dns", "unix", "unix-abstract")
 
@@ -31,7 +32,7 @@ class TracingConfiguration(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 def read_tracing(file: Path) -> TracingConfiguration:
-    """Return the content of the file; raises `SettingsError` if it is unreadable or not valid."""
+    """Return the configuration in a file; raises `SettingsError` if the file is unreadable or not valid."""
     document = read_document(file)
     found = document.read("TracingConfiguration", VERSIONS, TracingConfiguration)
     rate = found.sampling_rate_per_million

@@ -2,23 +2,22 @@
 
 Guarantees:
 - **Never twice at once.** While one worker processes an item, no other worker receives it.
-- **Stingy.** An item that is added several times while it waits is processed once.
-- **Re-entrant.** If an item is added while it is being processed, it is processed again afterwards, so that no change
-  is missed.
-- **By priority.** The item with the highest priority is handed out first. The priority of an item only rises while the
-  item waits. If an item is added again while it is being processed, it then waits with the highest priority with which
-  it was added.
-- **Fair.** Within a priority, namespaces take turns, and the items of a namespace are handed out in the order in which
-  they became ready. Items of a low priority are handed out even if items of a higher priority are always waiting
-  (`ready`).
-- **Prompt.** An item that is ready is handed out as soon as a worker calls `get`; no timer delays it.
-- **Accountable.** Unlike in client-go, a delivery contains every revision that was coalesced into it, each exactly
-  once.
-- **Drainable.** `shut_down` ends the workers once the queue is empty, and can wait until the items in progress are
-  done.
+- **Stingy.** An item that is added several times before a worker takes the item is processed once.
+- **Re-entrant.** If an item is added while a worker processes the item, the item is processed again afterwards, so that
+  the controller misses no change.
+- **By priority.** The queue delivers the item with the highest priority first. The priority of a waiting item can rise,
+  but not fall. An item that is added again while a worker processes the item waits with the highest of its new
+  priorities.
+- **Fair.** Within a priority, namespaces take turns, and the queue delivers the items of a namespace in the order in
+  which the items became ready. The queue also delivers items of a low priority while items of a higher priority always
+  wait (`ready`).
+- **Prompt.** The queue delivers a ready item as soon as a worker calls `get`; no timer delays the item.
+- **Accountable.** Unlike in client-go, a delivery contains each revision for which the item was added, exactly once.
+- **Drainable.** After `shut_down`, the workers end as soon as the queue is empty; `shut_down` can wait until no item is
+  in progress.
 
 `queue` deduplicates and delivers items, `ready` orders the delivery, and `priority` defines the priorities. `delays`
-stores items that are added later, and `rate_limiter` decides how long a failed item waits.
+stores the items that become ready later, and `rate_limiter` decides how long a failed item waits before the retry.
 """
 
 from ctrlmgr.workqueue.priority import CHANGE, LOW, URGENT

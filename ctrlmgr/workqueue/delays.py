@@ -1,7 +1,7 @@
-"""The items that will be queued later, each with its time, priority and triggers.
+"""Stores the items that the workqueue will queue later, each with its time, priority and triggers.
 
-An item is stored only once. If an item is added again, the earlier time and the higher priority apply, and the triggers
-of both additions are kept. All times are in monotonic seconds.
+Each item is stored only once. If a stored item is added again, the earlier of both times and the higher of both
+priorities apply, and the triggers of both additions are kept. All times are in monotonic seconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Delayed(NamedTuple):
 
 
 class Delays(Generic[K]):
-    """Stores items that will be queued later. The lock of the queue guards it."""
+    """Stores items that the queue will queue later. The lock of the queue guards this object."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -36,11 +36,11 @@ class Delays(Generic[K]):
         self._ticket = count()
 
     def __len__(self) -> int:
-        """Return the number of entries, including outdated entries; 0 means that no item waits."""
+        """Return the number of entries, stale entries included; 0 means that no item is delayed."""
         return len(self._schedule)
 
     def put(self, item: K, ready_at: float, priority: int, triggers: Triggers) -> bool:
-        """Make `item` ready at the time `at`; return whether it is now the earliest item."""
+        """Make `item` ready at the time `at`; return whether `item` is now the earliest of all delayed items."""
         known = self._delayed.get(item)
         if known is not None:
             priority = max(priority, known.priority)

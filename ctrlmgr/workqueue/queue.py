@@ -1,7 +1,7 @@
 """The workqueue has one lock and three sets; the docstring of the package lists its guarantees.
 
-No thread waits for delayed items. A caller of `get` waits at most until the earliest delayed item, and moves it into
-the queue itself.
+No thread waits for delayed items. A thread that calls `get` waits at most until the earliest delayed item is due, and
+then queues this item itself.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ def _in_no_namespace(item: Hashable) -> str:
 
 
 class Delivery(msgspec.Struct, Generic[K], frozen=True):
-    """A delivery: an item that a worker has received.
+    """An item that a worker has received from the queue, with the reasons for the delivery.
 
-    `triggers` are all coalesced revisions, ascending and without duplicates. `attempt` is 1 for the first try, plus one
-    for each rate-limited requeue since `forget` was last called for the item. `priority` is the highest priority with
-    which the item was added; an item that is requeued to finish its work should keep it.
+    `triggers` are all revisions for which the item was added, ascending and without duplicates. `attempt` is 1 for the
+    first try, plus one for each rate-limited requeue since `forget` was last called for the item. `priority` is the
+    highest priority with which the item was added. A worker that requeues the item to finish its work should requeue
+    the item with this priority.
     """
 
     item: K
@@ -66,7 +67,7 @@ class WorkQueue(Generic[K]):
     ) -> None:
         """Create a queue whose metrics are labelled `name`; the default rate limiter is Kubernetes' own.
 
-        Items with the same priority take turns by the value of `namespace_of`.
+        Among items of one priority, the namespaces take turns; `namespace_of` returns the namespace of an item.
         """
         self.name = name
         self._clock = clock
@@ -80,7 +81,7 @@ class WorkQueue(Generic[K]):
         self._release = self._lock.release
         # Notified so that, when items are queued, min(items, _waiting) of the waiting threads run.
         self._ready = threading.Condition(self._lock)
-        # Notified when the last item in progress is done after shut_down, and when a drain is aborted.
+        # Notified when the last item in progress is done after `shut_down`, and when a caller aborts a drain.
         self._drained = threading.Condition(self._lock)
 
         # The order of delivery. The queue contains the items of `_dirty` that are not in `_processing`, with the same
@@ -124,8 +125,8 @@ class WorkQueue(Generic[K]):
     def add_after(self, item: K, delay: float, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
         """Add `item` after `delay` seconds; if `delay` is not positive, add it at once.
 
-        If the item is already delayed, it gets the earlier of both times, the higher of both priorities, and the
-        triggers of both.
+        If the item is already delayed, the queue keeps the earlier of both times, the higher of both priorities, and
+        the triggers of both additions.
         """
         with self._lock:
             if not self._shutting_down:
@@ -172,7 +173,7 @@ class WorkQueue(Generic[K]):
         return Delivery(item, ascending(triggers), attempt, priority)
 
     def done(self, item: K) -> None:
-        """Mark `item` as done; queue it again if it was added meanwhile.
+        """Mark `item` as done, and queue `item` again if it was added while it was in progress.
 
         Raises ValueError if the item is not in progress.
         """
@@ -211,11 +212,11 @@ class WorkQueue(Generic[K]):
             return None if wake_at is None else max(0.0, wake_at - now)
 
     def shut_down(self, *, drain: bool = False, timeout: float | None = None) -> bool:
-        """Drop delayed items and all later additions; queued items are still delivered.
+        """Drop delayed items and all later additions; workers still receive the queued items.
 
-        If `drain` is set, wait up to `timeout` seconds until no item is in progress; return whether none is. A second
-        call of `shut_down` without `drain` ends this wait. If `drain` is not set, return True at once. `shut_down` may
-        be called several times.
+        If `drain` is set, wait up to `timeout` seconds until no item is in progress; return whether no item is in
+        progress. If another thread calls `shut_down` without `drain`, the drain ends early. If `drain` is not set,
+        return True at once. `shut_down` may be called several times.
         """
         with self._lock:
             self._shutting_down = True
@@ -226,7 +227,7 @@ class WorkQueue(Generic[K]):
             return self._wait_until_drained(timeout) if drain else True
 
     def reopen(self) -> None:
-        """Accept items again after `shut_down`, like a new queue; remaining items and all failure counts are dropped.
+        """Accept items again after `shut_down`, like a new queue; drop the remaining items and all failure counts.
 
         Raises RuntimeError if any item is in progress.
         """
@@ -284,9 +285,9 @@ class WorkQueue(Generic[K]):
     def _push(self, item: K, priority: int) -> None:
         """Queue an item, and wake a thread for it unless enough are awake.
 
-        A notified thread is counted in `_waiting` until it runs. If there are more queued items than waiting threads,
-        earlier pushes have notified all these threads. Therefore each thread is notified only once, and not for each
-        item.
+        `_waiting` counts a notified thread until the thread runs. If more items are queued than threads wait, earlier
+        calls of `_push` have already notified all waiting threads. Therefore `_push` notifies each thread only once,
+        and not for each item.
         """
         self._queue.push(item, priority)
         if self._waiting >= self._queue.size:

@@ -1,7 +1,7 @@
 """Rate limiters decide how long an item waits before it is retried (client-go's `default_rate_limiters.go`).
 
-Several queues may share a rate limiter, and any thread may call it. Delays are in seconds; no method of a rate limiter
-waits.
+Several queues may share a rate limiter, and any thread may call a rate limiter. Delays are in seconds; no method of a
+rate limiter waits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RateLimiter(Protocol[K_contra]):
 
 
 class ExponentialBackoff(Generic[K]):
-    """Delays an item by `initial` · 2ⁿ seconds after n failures, but at most by `limit` (client-go has the same)."""
+    """Delays an item by `initial` · 2ⁿ seconds after n failures, but at most by `limit`, as client-go does."""
 
     def __init__(self, initial: float = 0.005, limit: float = 1000.0) -> None:
         """Create a limiter with `initial` and `limit` in seconds; the default values are those of Kubernetes."""
@@ -105,18 +105,18 @@ class MaxOf(Generic[K]):
         return max(limiter.when(item) for limiter in self._limiters)
 
     def forget(self, item: K) -> None:
-        """Forget the item in every rate limiter."""
+        """Reset the item's count in every rate limiter."""
         for limiter in self._limiters:
             limiter.forget(item)
 
     def num_requeues(self, item: K) -> int:
-        """Return the highest count of all these rate limiters."""
+        """Return the highest number of requeues of the item that any of the rate limiters has counted."""
         return max(limiter.num_requeues(item) for limiter in self._limiters)
 
 
 def default_rate_limiter(clock: Clock) -> RateLimiter[K]:
     """Return Kubernetes' DefaultTypedControllerRateLimiter.
 
-    The limiter allows 5 ms to 1000 s per item and, over all items, 10 per second after a burst of 100.
+    The limiter delays an item by 5 ms to 1000 s, and delivers at most 10 items per second after a burst of 100 items.
     """
     return MaxOf(ExponentialBackoff(), TokenBucket(clock=clock))

@@ -1,13 +1,13 @@
-"""The items that workers can take, by priority; within a priority, namespaces take turns.
+"""Stores the items that workers can take now, by priority; within a priority, namespaces take turns.
 
 Guarantees:
 - **Priority.** The next item is one of those with the highest priority.
 - **Fair between namespaces.** Within one priority, namespaces take turns, and the items of a namespace are taken in the
-  order in which they were pushed. Therefore, if n namespaces have waiting items, the k-th item of a namespace is one of
-  the next k · n items of that priority.
-- **No starvation.** Every `SHARE`-th item is taken from the priority whose next item was pushed first. Therefore items
-  of a low priority are taken even if items of a higher priority are always waiting. controller-runtime has no such
-  rule: there an item waits as long as any item of a higher priority waits.
+  order in which they were pushed. For example, if n namespaces have waiting items of one priority, the k-th item of a
+  namespace is one of the next k · n items of the priority.
+- **No starvation.** Every `SHARE`-th item is taken from the priority whose next item was pushed first. This rule
+  prevents that an item of a low priority waits forever while items of a higher priority always wait. In
+  controller-runtime, an item waits as long as any item of a higher priority waits.
 
 Every operation takes constant time for a fixed number of priorities.
 """
@@ -45,7 +45,7 @@ class _Level(Generic[K]):
         self.size += 1
 
     def pop(self) -> K:
-        """Remove and return the next item; its namespace then takes the last turn."""
+        """Remove and return the next item; the item's namespace then takes its next turn after all other namespaces."""
         namespace, waiting = next(iter(self.namespaces.items()))
         item, _ = waiting.popitem(last=False)
         if waiting:
@@ -68,9 +68,9 @@ class _Level(Generic[K]):
 
 
 class ReadyItems(Generic[K]):
-    """The ready items, in the order in which they are delivered. An item is in it at most once.
+    """The ready items, in the order in which the queue delivers them. Each item is stored at most once.
 
-    The queue's lock guards it.
+    The queue's lock guards this object.
     """
 
     def __init__(self, namespace_of: Callable[[K], Hashable]) -> None:
@@ -85,7 +85,7 @@ class ReadyItems(Generic[K]):
         self._popped = 0
 
     def push(self, item: K, priority: int) -> None:
-        """Add an item behind the other items of its namespace and priority."""
+        """Add an item; items of the same namespace and priority that were added earlier are delivered first."""
         level = self._levels.get(priority) or self._new_level(priority)
         level.push(item, self._namespace_of(item), next(self._ticket))
         self.size += 1

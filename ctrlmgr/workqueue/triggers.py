@@ -1,4 +1,4 @@
-"""The revisions for which an item was added, which can be merged at low cost."""
+"""Merges the sets of revisions for which an item was added to the workqueue."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ Triggers: TypeAlias = tuple[Revision, ...] | set[Revision]
 
 
 def merged(earlier: Triggers, more: Triggers) -> Triggers:
-    """Return the union of two sets of revisions.
+    """Return the union of two collections of revisions.
 
-    If one of them is a set, it is changed in place, so that only the new revisions cost time.
+    If an argument is a Python set, the function changes the set in place, so that the time depends only on the number
+    of new revisions.
     """
     if isinstance(earlier, set):
         earlier.update(more)

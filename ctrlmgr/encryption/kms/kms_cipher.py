@@ -4,7 +4,7 @@ Guarantees:
 - New data keys are encrypted only with the key id that the plugin's status names.
 - Reads need the plugin only for a data key that this process has not decrypted yet.
 - A process that checks the plugin regularly refuses writes if the plugin has not been healthy for three minutes.
-  Therefore no write uses an old key for longer.
+  Therefore no write uses a replaced key for more than three minutes.
 - A data key is stored with the key id and the annotations that the plugin returned.
 
 Source: apiserver `pkg/server/options/encryptionconfig/config.go`, `encrypt/envelope/kmsv2/envelope.go`.
@@ -33,7 +33,7 @@ _LONGEST: Final = 1024
 """The maximum size in bytes of a key id, and of an encrypted data key."""
 _MOST_ANNOTATIONS: Final = 32 * 1024
 _LIFETIME: Final = 180.0
-"""Seconds after a healthy status for which data keys encrypt."""
+"""The seconds after the plugin's last healthy status during which data keys may encrypt objects."""
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+\.?")
 
 _SEEN_AT: Final = Gauge(
@@ -52,11 +52,11 @@ class KmsCipher(KeyCipher):
     """Encrypts data keys with one KMS plugin."""
 
     def __init__(self, name: str, client: KmsClient, clock: Clock) -> None:
-        """Use the plugin with this name in the configuration; no call is made yet."""
+        """Create a cipher for the plugin with this name in the configuration, without calling the plugin."""
         self.name = name
         self.prefix = f"{PREFIX}{name}:"
         self.problem: str | None = None
-        """Why the last check failed; None if it succeeded."""
+        """The reason why the last check failed; None if the last check succeeded."""
         self._client = client
         self._clock = clock
         self._version = ""
@@ -66,8 +66,8 @@ class KmsCipher(KeyCipher):
     def check(self, renew: Callable[[], object] | None = None) -> None:
         """Read the plugin's status; raises `LogUnavailable` if the plugin is not healthy.
 
-        If the key id has changed, `renew` is called, which encrypts new data keys. If `renew` fails, the previous key
-        id stays in use. A process that never gives `renew` does not check the plugin regularly.
+        If the key id has changed, `check` calls `renew`, which adds new data keys. If `renew` fails, the previous key
+        id stays in use. Without `renew`, the cipher does not require regular checks.
         """
         expires_at = self._clock.monotonic() + _LIFETIME
         try:
@@ -99,7 +99,7 @@ class KmsCipher(KeyCipher):
         return LogUnavailable(problem)
 
     def _refused(self, status: Status) -> str | None:
-        """Return why a status is not healthy, in kube-apiserver's words; None if it is."""
+        """Return the reason why a status is not healthy, in kube-apiserver's words; None if the status is healthy."""
         problems = []
         if status.healthz != "ok":
             problems.append(f"got unexpected healthz status: {status.healthz}")
@@ -118,7 +118,7 @@ class KmsCipher(KeyCipher):
         return f"[{', '.join(problems)}]" if len(problems) > 1 else "".join(problems) or None
 
     def encrypt(self, value: bytes, context: bytes) -> bytes:
-        """Return the encrypted value in its stored form; raises `LogUnavailable` if the plugin does not encrypt it."""
+        """Return the encrypted value in its stored form; raises `LogUnavailable` if the plugin fails."""
         if not self._key_id:
             self.check()
         if self.problem is not None:
@@ -135,7 +135,7 @@ class KmsCipher(KeyCipher):
         return encrypted.encode_stored()
 
     def decrypt(self, value: bytes, context: bytes) -> bytes:
-        """Return the decrypted value; raises `LogUnavailable` if the plugin does not decrypt it."""
+        """Return the decrypted value; raises `LogUnavailable` if the plugin does not decrypt the value."""
         try:
             encrypted = Encrypted.decode_stored(value)
         except (BadRequest, UnicodeDecodeError) as error:
@@ -146,7 +146,7 @@ class KmsCipher(KeyCipher):
             raise LogUnavailable(f"failed to decrypt DEK, error: {error}") from error
 
     def is_current(self, value: bytes) -> bool:
-        """Return whether the plugin's current key encrypted a value; raises `LogUnavailable`."""
+        """Return whether the plugin's current key encrypted a value; raises `LogUnavailable` if the plugin fails."""
         if not self._key_id:
             self.check()
         return Encrypted.decode_stored(value).key_id == self._key_id
@@ -186,7 +186,7 @@ def _key_id_problem(key_id: str) -> str | None:
 
 
 def _encrypted_problem(encrypted: Encrypted) -> str | None:
-    """Return why an encrypted data key cannot be stored, in kube-apiserver's words; None if it can."""
+    """Return the reason why an encrypted data key cannot be stored, in kube-apiserver's words; None if it can be."""
     size = len(encrypted.ciphertext)
     if not size:
         return "failed to validate encrypted DEK source: encrypted DEK source is empty"

@@ -1,7 +1,7 @@
 """Calls a KMS plugin over gRPC on a Unix socket.
 
-Guarantees: a call ends within the timeout of the configuration, also if the plugin does not run; then it waits for the
-plugin until the timeout. A failed call raises `KmsCallFailed` with the text that kube-apiserver shows.
+Guarantees: a call ends within the configured timeout. If the plugin does not run, a call waits for the plugin until the
+timeout. A failed call raises `KmsCallFailed` with the text that kube-apiserver shows.
 
 Source: apiserver `pkg/storage/value/encrypt/envelope/kmsv2/grpc_service.go`, `envelope/metrics/metrics.go`.
 """
@@ -31,7 +31,7 @@ _LATENCY: Final = Histogram(
 _OPTIONS: Final = (
     ("grpc.default_authority", "localhost"),
     ("grpc.enable_http_proxy", 0),
-    # A plugin that starts again is found within a call's timeout, which is 3 seconds by default.
+    # The client reconnects to a restarted plugin within a call's timeout, which is 3 seconds by default.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
@@ -72,7 +72,7 @@ class KmsClient:
         return self._call("Decrypt", encrypted.encode_request(self._uid()), decode_plaintext)
 
     def close(self) -> None:
-        """Close the connection; calls that run fail."""
+        """Close the connection; running calls fail."""
         self._channel.close()
 
     def _uid(self) -> str:
@@ -100,7 +100,7 @@ class KmsClient:
         return answer
 
     def _description(self, code: str, error: Any) -> str:
-        """Return the text of an error; if the plugin did not answer in time, the text names its socket."""
+        """Return the text of an error; if the plugin did not answer in time, the text names the plugin's socket."""
         if code == "DeadlineExceeded":
             return f"context deadline exceeded: {self._endpoint} did not answer within {self._timeout:g} s"
         return str(error.details())

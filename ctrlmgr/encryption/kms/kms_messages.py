@@ -1,4 +1,4 @@
-"""The protobuf messages of the KMS API v2, and the stored form of a data key that a KMS encrypted.
+"""Encodes the protobuf messages of the KMS API v2, and the stored form of a data key that a KMS encrypted.
 
 Guarantees: a message that is decoded and encoded again has the same fields; unknown fields are ignored. A damaged
 message raises `BadRequest`.
@@ -17,7 +17,7 @@ from ctrlmgr.schema.protobuf.wire import LENGTH, extent, skip, varint, write_num
 SERVICE: Final = "v2.KeyManagementService"
 """The name of the gRPC service."""
 PREFIX: Final = "k8s:enc:kms:v2:"
-"""The prefix of stored data keys that a KMS encrypted; the name of the provider and the stored form follow."""
+"""The prefix of stored data keys that a KMS encrypted; after the prefix follow the provider's name and the data."""
 
 _SEED: Final = 1
 """The type of a data key from which keys are derived: HKDF_SHA256_XNONCE_AES_GCM_SEED."""
@@ -44,7 +44,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Encrypted:
-    """A value that a KMS encrypted, with the id of the key and the annotations that it needs to decrypt the value."""
+    """A value that a KMS encrypted, with the key id and the annotations that the KMS needs to decrypt the value."""
 
     ciphertext: bytes = b""
     key_id: str = ""
@@ -71,17 +71,17 @@ class Encrypted:
 
     @classmethod
     def decode_stored(cls, data: bytes) -> Encrypted:
-        """Return the value in the form that is stored: an EncryptedObject of kube-apiserver without its data."""
+        """Decode a value from its stored form, an EncryptedObject of kube-apiserver without data."""
         return cls._of(data, (3, 2, 4))
 
     def encode_stored(self) -> bytes:
-        """Return the form that is stored."""
+        """Encode the value in its stored form, an EncryptedObject of kube-apiserver without data."""
         known = _text(2, self.key_id) + _part(3, self.ciphertext)
         return known + _annotations(4, self.annotations) + write_number(5, _SEED)
 
     @classmethod
     def _of(cls, data: bytes, numbers: tuple[int, int, int]) -> Encrypted:
-        """Decode a message whose fields ciphertext, key id and annotations have the given numbers."""
+        """Decode a message; the fields for ciphertext, key id and annotations have the given numbers."""
         ciphertext, key_id, annotations = b"", "", {}
         for number, value in _fields(data):
             if number == numbers[0]:
@@ -95,7 +95,7 @@ class Encrypted:
 
 
 def encode_plaintext(plaintext: bytes, uid: str = "") -> bytes:
-    """Return the encoded request of the method Encrypt, or the answer of Decrypt, which has no `uid`."""
+    """Encode a request of the method Encrypt, or an answer of the method Decrypt; an answer has no `uid`."""
     return _part(1, plaintext) + _text(2, uid)
 
 
@@ -121,7 +121,7 @@ def _text(number: int, text: str) -> bytes:
 
 
 def _part(number: int, value: bytes) -> bytes:
-    """Return the encoded field; an empty value has no field."""
+    """Return an encoded field; return no bytes for an empty value."""
     return write_part(number, value) if value else b""
 
 

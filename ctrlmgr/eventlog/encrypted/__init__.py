@@ -1,1 +1,1 @@
-"""Encrypted payloads of a log, and the data keys that encrypt them."""
+"""Encrypts the payloads of a log, and stores the data keys that encrypt the payloads."""

@@ -1,8 +1,8 @@
 """The table of data keys, which is outside the hash chain.
 
-Guarantees: a row never contains a data key in plain form, unless the provider identity encrypts it. A data key never
-changes after it was added; only its encrypted form does, in one statement. So a process that dies during a rotation
-leaves each row with its old or its new form, and both decrypt to the same key.
+Guarantees: a row never contains a data key in plain form, unless the provider identity encrypts it. A stored data key
+never changes; a rotation replaces only the key's encrypted form, in one statement. If a process dies during a rotation,
+each row contains the old or the new encrypted form, and both decrypt to the same data key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, insert, select, update
 from ctrlmgr.eventlog.log_tables import data_key
 
 TEXTS: Final = "texts"
-"""The name of the data keys that encrypt error texts; no resource has this name."""
+"""The resource name of the data keys that encrypt error texts; no real resource has this name."""
 
 Opened = Callable[[], AbstractContextManager[Connection]]
 

@@ -1,4 +1,4 @@
-"""Encrypts the payloads of events: the only place where stored payloads become plain, and plain payloads stored.
+"""Encrypts and decrypts the payloads of events; no other module encrypts or decrypts payloads.
 
 A stored payload of an encrypted object is JSON with the object's kind, apiVersion, name, namespace and uid, and the
 whole object in encrypted form:
@@ -7,9 +7,11 @@ whole object in encrypted form:
 
 Guarantees:
 - The bytes after the data key's id are 32 random bytes, a nonce of 12 bytes, and the object encrypted with AES-256-GCM.
-  The key is derived from the data key and the random bytes (HKDF-Expand, SHA-256), so a data key never wears out.
+  The AES key is derived from the data key and the random bytes (HKDF-Expand, SHA-256), so one data key can encrypt any
+  number of payloads.
 - A payload is bound to its resource, namespace and name: a payload that was copied to another object is refused.
-- The hash chain hashes stored payloads, so it can be verified without keys, and a rotation does not change it.
+- The hash chain hashes stored payloads. Therefore the hash chain can be verified without keys, and a rotation does not
+  change the hash chain.
 - A data key is used only after it is durable in the table of data keys.
 
 Source of the derivation: apiserver `pkg/storage/value/encrypt/aes/aes_extended_nonce.go`.
@@ -71,7 +73,7 @@ class PayloadCodec:
     def __init__(
         self, providers: KeyProviders, keys: DataKeys, *, clock: Clock, random: RandomBytes = secrets.token_bytes
     ) -> None:
-        """Use `keys`, which the ciphers of `providers` encrypt."""
+        """Create a codec for the data keys in `keys`; the ciphers of `providers` encrypt these data keys."""
         self._providers = providers
         self._keys = keys
         self._clock = clock
@@ -85,7 +87,7 @@ class PayloadCodec:
         return self._providers.encrypts(resource)
 
     def stored(self, place: Place, body: bytes) -> bytes:
-        """Return the payload to store for an object; objects that are not encrypted are returned unchanged.
+        """Return the payload to store for an object; an object of a resource without encryption is returned unchanged.
 
         Raises `BadRequest` if the object has the form of an encrypted payload, and `LogUnavailable` if no data key can
         be added. Raises `LogError` if a KMS has not been healthy for too long.
@@ -101,10 +103,11 @@ class PayloadCodec:
         return _encode(_Envelope(head.kind, head.api_version, head.metadata, sealed))
 
     def plain(self, place: Place, payload: bytes) -> bytes:
-        """Return the object of a stored payload.
+        """Return the decrypted object of a stored payload.
 
-        A payload without encryption is returned unchanged, also if its data key was deleted. Raises `LogCorrupt` if the
-        payload was changed, and `LogUnavailable` if the key that encrypts its data key is missing.
+        The method returns an unencrypted payload unchanged, even if the resource's data key was deleted. Raises
+        `LogCorrupt` if the payload was changed, and `LogUnavailable` if the key that encrypts the payload's data key is
+        missing.
         """
         if _MARK not in payload:
             return payload
@@ -112,19 +115,19 @@ class PayloadCodec:
         return payload if envelope is None else self._unsealed(place, envelope.encrypted, payload)
 
     def hidden(self, text: str) -> str:
-        """Return an error text to store; the text is encrypted if any resource is, because it may quote an object."""
+        """Return the stored form of an error text: encrypted if the log encrypts the objects of any resource."""
         current = self._current_of(TEXTS) if text else None
         return text if current is None else self._sealed(current, _TEXT_PLACE, text.encode(errors="replace"))
 
     def shown(self, text: str) -> str:
-        """Return the error text for a stored text."""
+        """Return the decrypted form of a stored error text."""
         return self._unsealed(_TEXT_PLACE, text, text.encode()).decode() if text.startswith(_PREFIX) else text
 
     def readable(self, text: str) -> str:
         """Return a text of the database in plain form: a payload, an error text, or a text that is not encrypted.
 
-        The payload's own name and its data key say which object it is, so a payload that was copied to another object
-        is not refused.
+        The method identifies the object by the name in the payload and by the data key, so the method does not refuse a
+        payload that was copied to another object.
         """
         if text.startswith(_PREFIX):
             return self.shown(text)
@@ -198,7 +201,7 @@ class PayloadCodec:
                 return self._current[resource]
 
     def _chosen(self, resource: str) -> _Current | None:
-        """Return the newest data key that the first cipher of a resource encrypted; add one if there is none."""
+        """Return the newest data key that the first cipher of a resource encrypted; if none exists, add a data key."""
         ciphers = self._ciphers(resource)
         if not ciphers or isinstance(ciphers[0], Identity):
             return None
@@ -218,7 +221,7 @@ class PayloadCodec:
         return self._providers.content_hash
 
     def use(self, providers: KeyProviders) -> None:
-        """Use another configuration from now on; raises `LogUnavailable`, and keeps the old one, if it lacks a key."""
+        """Replace the configuration; if the new one lacks a needed key, keep the old one and raise `LogUnavailable`."""
         changed = PayloadCodec(providers, self._keys, clock=self._clock, random=self._random)
         try:
             changed.prepare()
@@ -237,7 +240,7 @@ class PayloadCodec:
         return self._providers.services
 
     def renew(self) -> None:
-        """Add a data key for each resource whose cipher has changed its key; raises `LogUnavailable`."""
+        """Add a data key for each resource whose cipher has changed its key; raises `LogUnavailable` if that fails."""
         with self._lock:
             self._current = {resource: self._chosen(resource) for resource in self._current}
 
@@ -246,7 +249,7 @@ class PayloadCodec:
         self._providers.close()
 
     def check(self) -> None:
-        """Decrypt each data key of the log; raises `LogUnavailable` with the first one that cannot be decrypted."""
+        """Decrypt each data key of the log; raises `LogUnavailable` for the first data key that cannot be decrypted."""
         for key in self._keys.all():
             self._seeds[key.id] = self._unwrapped(key)
 
@@ -260,10 +263,10 @@ class PayloadCodec:
         self._current_of(TEXTS)
 
     def rotate(self) -> Iterator[tuple[DataKey, str]]:
-        """Encrypt each data key with the first cipher of its resource; yield each key before and its new prefix.
+        """Encrypt each data key with the first cipher of its resource; yield each old data key and its new prefix.
 
-        A rotation may be interrupted and started again at any time. Raises `LogUnavailable` if a data key cannot be
-        decrypted; then no key was changed.
+        A rotation may be interrupted and started again at any time. Raises `LogUnavailable`, and changes no data key,
+        if one of the data keys cannot be decrypted.
         """
         self.check()
         for key in self._keys.all():
@@ -301,7 +304,7 @@ def _derived(seed: bytes, info: bytes) -> bytes:
 
 
 def _opened(payload: bytes) -> _Envelope | None:
-    """Return an encrypted payload, decoded; None if its bytes are not exactly as this module writes them."""
+    """Return the decoded form of an encrypted payload; None if this module cannot have written the bytes."""
     try:
         envelope = _decode(payload)
     except msgspec.MsgspecError:

@@ -1,1 +1,1 @@
-"""Reads and writes Kubernetes' protobuf format by the published structure of its messages."""
+"""Reads and writes Kubernetes' protobuf format; Kubernetes' `.proto` files define the structure of the messages."""

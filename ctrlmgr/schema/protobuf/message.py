@@ -1,11 +1,12 @@
-"""The messages of Kubernetes' protobuf format.
+"""Decodes the messages of Kubernetes' protobuf format.
 
-On its first use, a message is compiled to one function for each of its fields.
+When a message type is used for the first time, this module creates one decoding function for each field of the message
+type.
 
-`published_schema.messages` contains the fields of every message as (number, JSON name, type). The JSON name is empty if
-the field is an embedded struct in Go, whose fields are inline in JSON. The type of a field is a scalar, a message,
-`json` (bytes that contain JSON), `repeated T` or `map<string,T>`. A test verifies that the JSON names are those in the
-published OpenAPI definitions.
+`published_schema.messages` contains the fields of every message as (number, JSON name, type). The JSON name of an
+embedded struct is empty, because the fields of an embedded struct are inline in JSON. The type of a field is a scalar,
+a message, `json` (bytes that contain JSON), `repeated T` or `map<string,T>`. A test verifies that the JSON names are
+those in the published OpenAPI definitions.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Read: TypeAlias = Callable[[bytes, int, int, int], Any]
 
 
 class Message:
-    """A message type; its fields are compiled later, because a message may contain itself."""
+    """A message type; its decoding functions are created later, because a message may contain itself."""
 
     def __init__(self, name: str, rows: Sequence[tuple[int, str, str | Message]]) -> None:
         """Create a message type from its rows of (number, JSON name, type)."""
@@ -54,15 +55,15 @@ class Message:
     def merges(self) -> bool:
         """Return whether the message is an object in JSON.
 
-        If such a message occurs twice, both occurrences are merged; for other values, the later occurrence replaces the
-        earlier one.
+        If a field of this message type occurs twice in a body, protobuf merges both occurrences; for other types, the
+        later occurrence replaces the earlier one.
         """
         return self._finish is None
 
     def read(self, data: bytes, at: int, end: int, depth: int, into: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Read the message in `data[at:end]`, into the object `into` if it is given.
+        """Read the message in `data[at:end]` into the object `into`, or into a new object.
 
-        Raises `BadRequest` if it is malformed.
+        Raises `BadRequest` if the message is malformed.
         """
         if depth > DEEPEST:
             raise BadRequest("exceeded max depth")
@@ -121,7 +122,7 @@ def _items(fields: Mapping[str, Any]) -> Any:
 
 
 def _compile(number: int, name: str, type: str | Message) -> list[tuple[int, Store]]:
-    """Return the functions that read a field, by the tags (number and wire type) with which it can be encoded."""
+    """Return the functions that read a field, by the tags (number and wire type) that can precede the field."""
     plain, varied, fixed = (number << 3 | wire for wire in (LENGTH, VARINT, FIXED64))
     if isinstance(type, Message):
         return [(plain, _object(name, type))]
@@ -213,7 +214,7 @@ def _added(name: str, read: Read) -> Store:
 
 
 def _entry(name: str, type: str) -> Store:
-    """Return the function that reads the entries of a map, each of which is a message of a key and a value.
+    """Return the function that reads one entry of a map; an entry is a message that consists of a key and a value.
 
     If the key or the value is missing in an entry, its zero value is used.
     """

@@ -1,14 +1,14 @@
-"""Decodes Kubernetes' protobuf, which kubectl since 1.32 and typed client-go send, to dicts in the form of JSON.
+"""Decodes Kubernetes' protobuf format to dicts in the form of JSON; kubectl and client-go send protobuf.
 
 Guarantees:
 - The result has the same form as decoded JSON: JSON's names, embedded structs inline, bytes as base64, times as RFC
-  3339, and raw JSON decoded. Zero values are kept, because the codec decides which zero values are written.
-- A body is read once, in time linear in its length; nesting is bounded. A malformed message raises `BadRequest` with
-  Kubernetes' message.
-- Fields with unknown numbers are skipped, as protobuf requires.
+  3339, and raw JSON decoded. The result contains zero values, because the codec decides which zero values are written.
+- The decoder reads each byte of a body once, and refuses bodies that are nested too deeply. A malformed message raises
+  `BadRequest` with Kubernetes' message.
+- The decoder skips fields with unknown numbers, as protobuf requires.
 
-A body is four magic bytes and a `runtime.Unknown`, which names the kind and contains the object (apimachinery
-`pkg/runtime/serializer/protobuf/protobuf.go`).
+A body consists of four magic bytes and a `runtime.Unknown` message, which contains the kind's name and the object
+(apimachinery `pkg/runtime/serializer/protobuf/protobuf.go`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _UNKNOWN = Message("Unknown", [(1, "typeMeta", _TYPE_META), (2, "raw", "extent")
 def decode(data: bytes, api_version: str = "", kind: str = "") -> Unstructured:
     """Decode a request body to a dict with kind and apiVersion.
 
-    As in Kubernetes, the given kind and apiVersion are used if the body does not contain them. Raises `BadRequest` if
-    the body is not protobuf, is truncated or malformed, or has an unknown kind.
+    If the body contains no kind or apiVersion, the function uses the given kind and apiVersion, as Kubernetes does.
+    Raises `BadRequest` if the body is not protobuf, is truncated or malformed, or has an unknown kind.
     """
     try:
         head = _open(data)
@@ -75,7 +75,7 @@ def _definition(api_version: str, kind: str, expected: str) -> Message:
 
 
 def not_registered(kind: str, api_version: str, expected: str) -> str:
-    """Return the error message for an unknown kind, which contains the line of Go code that creates the scheme.
+    """Return the error message for an unknown kind; the message names the line of Go code that creates the scheme.
 
     `expected` is the apiVersion of the endpoint, which determines the server and its scheme.
     """

@@ -3,8 +3,8 @@
 Guarantees: no byte of the body at or after `end` is read. Truncated, overlong or too deeply nested input raises
 `BadRequest` with gogo/protobuf's message, which Kubernetes returns.
 
-Every function that reads gets the whole body and two positions instead of a slice. Positions instead of slices avoid
-copies of nested messages.
+The arguments of every function that reads are the whole body and positions in the body. Slices would copy nested
+messages.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def extent(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Read a length prefix; return the start and the end of the value, whose end is at most `end`."""
+    """Read a length prefix; return the start and the end of the value, both at most `end`."""
     if at < end and data[at] < 0x80:
         size, at = data[at], at + 1
     else:
