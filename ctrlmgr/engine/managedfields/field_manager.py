@@ -81,6 +81,10 @@ class FieldManager:
                 entries = []
         except (ConversionFailed, SchemaMismatch, MergeTypeError):
             entries = []  # the owners of fields are unknown from now on (UpdateNoErrors)
+        except (TypeError, AttributeError):
+            if next(self._merge_type.check(new, ""), None) is None:
+                raise
+            entries = []  # a value has another type than the schema allows; validation refuses the object later
         return _with_entries(new, entries)
 
     def _decode(self, live: list[Unstructured], new: Unstructured, subresource: str) -> Managed:

@@ -161,10 +161,11 @@ def test_a_merge_patch_stores_no_nulls(stage: DefinedStage) -> None:
     assert changed.body["spec"] == {"a": {"kept": [{}]}}
 
 
-def test_a_string_instead_of_an_object_is_refused(stage: DefinedStage) -> None:
+@pytest.mark.parametrize("value", ["text", 3, True, ["text"], 0.5])
+def test_another_type_instead_of_an_object_is_refused(stage: DefinedStage, value: Any) -> None:
     stage.define()
     stage.send("POST", WIDGETS, widget(spec={"size": 1}))
-    refused = stage.send("PATCH", f"{WIDGETS}/a", {"spec": "text"}, media_type=MERGE)
+    refused = stage.send("PATCH", f"{WIDGETS}/a", {"spec": value}, media_type=MERGE)
     assert (refused.code, [cause["field"] for cause in refused.body["details"]["causes"]]) == (422, ["spec"])
 
 
