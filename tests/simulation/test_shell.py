@@ -158,6 +158,15 @@ def test_output_is_redirected(script: str, written: str, kept: dict[str, str]) -
         ("echo x > /a; cp /a /b; mv /b /c; cat /c; ls / | grep -v '^a$'", "x\nc\n"),
         ("cp /image/tool /shared/; ls /shared; cat /shared/tool", "tool\n"),
         ("mkdir -p /d; cp -n /bin/x /d; ln -s /d/x /d/y; ls /d", "x\ny\n"),
+        ("mkdir -p /d/e; touch /d/x /d/e/y; find /d", "/d\n/d/e\n/d/e/y\n/d/x\n"),
+        (
+            "mkdir -p /d/e; touch /d/x /d/e/y; find /d -type f -name 'y*'; find /d -mindepth 1 -maxdepth 1",
+            "/d/e/y\n/d/e\n/d/x\n",
+        ),
+        (
+            "mkdir -p /d/e; touch /d/x /d/e/y; find /d -delete; find /d; find / -name y",
+            "find: '/d': No such file or directory\n",
+        ),
         ("echo a | tee /t | cat; cat /t", "a\na\n"),
         ("A=1 env | grep ^A=; env B=2 printenv B; hostname; id", "A=1\n2\n\nuid=65534 gid=65534\n"),
         # functions and control

@@ -2,8 +2,7 @@
 
 Guarantees: a request is deleted an hour after it was approved (if its certificate was issued), was denied or has
 failed. A request without a decision is deleted a day after its creation, and any request is deleted when its
-certificate has expired. The deletion of a request has the uid of the request as a precondition. The certificate that
-was issued for a deleted request stays valid.
+certificate has expired. The certificate that was issued for a deleted request stays valid.
 
 Source: `pkg/controller/certificates/cleaner/cleaner.go`.
 """
@@ -17,21 +16,17 @@ from typing import Final
 from cryptography import x509
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key
-from ctrlmgr.client import Client
-from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.certificatesigningrequest_cleaner import DESCRIPTOR
 from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import CSRS, Condition, SigningRequest
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
-from ctrlmgr.errors import Conflict, NotFound
-from ctrlmgr.informer import Lister
-from ctrlmgr.manager import Controller, Result
+from ctrlmgr.controllers.periodic_cleaner import PeriodicCleaner
+from ctrlmgr.manager import Controller
 
 _EVERY: Final = 3600.0
 _HOUR: Final = 3600 * 1_000_000
 _DECIDED: Final = ("Approved", "Denied", "Failed")
-_ALL: Final = Key("", "all")
 
 
 def is_over(request: Object, now: int) -> bool:
@@ -64,29 +59,7 @@ def _is_older(moment: str | None, than: int, now: int) -> bool:
     return moment is not None and now - parse_time(moment) > than
 
 
-class Cleaner:
-    """Checks all certificate requests once an hour, and deletes old ones."""
-
-    def __init__(self, requests: Lister, *, clock: Clock) -> None:
-        """Create a reconciler that reads the requests from the lister `requests`."""
-        self._requests = requests
-        self._clock = clock
-
-    def on_start(self) -> Iterable[Key]:
-        """Yield the only key of this controller, which stands for all requests."""
-        return [_ALL]
-
-    def reconcile(self, key: Key, client: Client) -> Result:
-        """Delete old requests; raises the errors of `client` if a deletion fails."""
-        for request in self._requests.list():
-            if is_over(request, self._clock.now()):
-                try:
-                    client.delete(request)
-                except (Conflict, NotFound):
-                    continue  # The request was replaced or deleted meanwhile.
-        return Result(_EVERY)
-
-
 def build(context: ControllerContext, options: NoOptions) -> Controller:
     """Build the controller from its context and options."""
-    return assemble(DESCRIPTOR, context, Cleaner(context.informers.informer(CSRS).lister, clock=context.clock))
+    requests = context.informers.informer(CSRS).lister
+    return assemble(DESCRIPTOR, context, PeriodicCleaner(requests, is_over, every=_EVERY, clock=context.clock))

@@ -28,6 +28,8 @@ AVAILABLE, BOUND, RELEASED, FAILED = "Available", "Bound", "Released", "Failed"
 PENDING, LOST = "Pending", "Lost"
 
 IN_TREE: Final = "kubernetes.io/"
+HOST_PATH: Final = "kubernetes.io/host-path"
+"""The in-tree plugin of volumes of type `hostPath`."""
 MIGRATED: Final[Mapping[str, str]] = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/azure-disk": "disk.csi.azure.com",

@@ -17,23 +17,27 @@ import structlog
 from ctrlmgr.admission.default_class import default_class
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.api.resource import NODES, PODS, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.claims_of_pods import index_by_claim, pods_of_claim
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.persistentvolume_binder import DESCRIPTOR, Options
+from ctrlmgr.controllers.persistentvolume_binder.binder_plans import NORMAL, BinderEvent, Fields, Plan, fail, unbound
 from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import AVAILABLE, BOUND, DEFAULT_CLASS
-from ctrlmgr.controllers.persistentvolume_binder.decide import Fields, Plan, for_claim, for_volume
+from ctrlmgr.controllers.persistentvolume_binder.decide import for_claim, for_volume
+from ctrlmgr.controllers.persistentvolume_binder.in_tree_volumes import without_deletion_finalizer
+from ctrlmgr.controllers.persistentvolume_binder.recycler import Recycler
+from ctrlmgr.controllers.persistentvolume_binder.recycler_pods import recycler_pods
 from ctrlmgr.controllers.persistentvolume_binder.volume_index import (
     claim_reference,
     index_by_possible_claims,
     possible_volumes,
     volumes_of_claim,
 )
-from ctrlmgr.errors import NotFound
-from ctrlmgr.informer import Change, Lister
+from ctrlmgr.errors import AlreadyExists, NotFound
+from ctrlmgr.informer import Change, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)
@@ -42,6 +46,7 @@ CLAIMS: Final = Resource("", "persistentvolumeclaims")
 VOLUMES: Final = Resource("", "persistentvolumes")
 CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
 _BY_VOLUME: Final = "volume of a claim"
+_RECYCLING_FAILED: Final = "VolumeFailedRecycle"
 
 
 class _CurrentObjects:
@@ -77,18 +82,24 @@ class _CurrentObjects:
 class VolumeBinder:
     """Reconciles claims and volumes, and provides the lookups that the decisions need."""
 
-    def __init__(
-        self, claims: Lister, volumes: Lister, classes: Lister, pods: Lister, recorder: Recorder, options: Options
-    ) -> None:
-        """Create a reconciler that reads objects from these caches.
+    def __init__(self, informers: Informers, recorder: Recorder, options: Options) -> None:
+        """Create a reconciler that reads these caches; the caller must do this before the caches sync.
 
         Claims are indexed by volume, volumes by possible claims, and pods by claim.
         """
-        self._claims, self._volumes = _CurrentObjects(claims), _CurrentObjects(volumes)
-        self._claim_cache, self._volume_cache, self._classes, self._pods = claims, volumes, classes, pods
+        claims, volumes, pods = (informers.informer(each) for each in (CLAIMS, VOLUMES, PODS))
+        claims.add_index(_BY_VOLUME, volume_name)
+        index_by_possible_claims(volumes)
+        index_by_claim(pods)
+        self._claims, self._volumes = _CurrentObjects(claims.lister), _CurrentObjects(volumes.lister)
+        self._claim_cache, self._volume_cache, self._pods = claims.lister, volumes.lister, pods.lister
+        self._classes, self._nodes = informers.informer(CLASSES).lister, informers.informer(NODES).lister
         self._recorder = recorder
         self._period = options.pvclaimbinder_sync_period
+        self._recycler = Recycler(self._pods, recycler_pods(options))
+        self.recycled_volumes = self._recycler.volume_keys
         self.provisions = options.enable_dynamic_provisioning
+        self.provisions_host_path = options.enable_hostpath_provisioner
         self.wake: Callable[[Key], None] = lambda key: None
         """The type of a function that enqueues a key."""
 
@@ -102,10 +113,15 @@ class VolumeBinder:
         plan = for_claim(fields, self) if key.namespace else for_volume(fields, self)
         volume = self._write(VOLUMES, self._volumes, plan.volume, client)
         claim = self._write(CLAIMS, self._claims, plan.claim, client)
-        self._tell(plan, fields, claim if key.namespace else volume or obj)
+        subject = (claim if key.namespace else volume) or obj
+        self._tell(plan, fields, subject)
+        if plan.creates is not None:
+            self._create(plan, fields, subject, client)
         if plan.deletes and volume is not None:
             self._delete(volume, client)
             return None
+        if plan.recycles and volume is not None:
+            self._recycle(volume, client)
         if plan.wakes_claim:
             reference = fields["spec"]["claimRef"]
             self.wake(Key(reference["namespace"], reference["name"]))
@@ -151,11 +167,49 @@ class VolumeBinder:
                 about = Object.from_dict(dict(fields))
             self._recorder.event(about, each.type, each.reason, each.message)
 
+    def _create(self, plan: Plan, fields: Fields, claim: Object, client: EngineClient) -> None:
+        try:
+            self._volumes.note(client.create(Object.from_dict(dict(plan.creates or {}))))
+        except AlreadyExists:
+            log.debug("volume already created", claim=str(claim.key))
+            return
+        self._tell(Plan(events=plan.created_events), fields, claim)
+
     def _delete(self, volume: Object, client: EngineClient) -> None:
         try:
+            self._write(VOLUMES, self._volumes, without_deletion_finalizer(volume.to_dict()), client)
             client.delete(volume)
         except NotFound:
             log.debug("volume already deleted", volume=volume.name)
+
+    def _recycle(self, volume: Object, client: EngineClient) -> None:
+        """Start or continue the recycling of a released volume, and make the volume available when it has ended."""
+        fields = volume.to_dict()
+        if not self._recycler.is_running(fields) and (users := self._users(fields)):
+            message = f"Volume is used by pods: {','.join(users)}"
+            self._recorder.event(volume, NORMAL, _RECYCLING_FAILED, message)
+            return
+        source = self._recycler.source(fields)
+        if source is None:
+            self._perform(fail(fields, _RECYCLING_FAILED, "No recycler plugin found for the volume!"), volume, client)
+            return
+        found = self._recycler.run(fields, source, client)
+        if found.problem:
+            self._perform(fail(fields, _RECYCLING_FAILED, f"Recycle failed: {found.problem}"), volume, client)
+        elif found.is_over:
+            event = BinderEvent(NORMAL, "VolumeRecycled", "Volume recycled", about_volume=True)
+            self._perform(Plan(unbound(fields), events=(event,)), volume, client)
+
+    def _perform(self, plan: Plan, volume: Object, client: EngineClient) -> None:
+        self._write(VOLUMES, self._volumes, plan.volume, client)
+        self._tell(plan, volume.to_dict(), volume)
+
+    def _users(self, volume: Fields) -> list[str]:
+        """Return the pods that still use a volume's claim; if a new claim has its name, no pod uses the volume."""
+        key = Key(volume["spec"]["claimRef"]["namespace"], volume["spec"]["claimRef"]["name"])
+        if self._claims.get(key) is not None:
+            return []
+        return sorted(str(each.key) for each in pods_of_claim(self._pods, key) if not each.view(Pod).is_terminal)
 
     # These methods perform the reads that decisions need.
 
@@ -180,6 +234,10 @@ class VolumeBinder:
         """Return the storage class with this name; None if it does not exist."""
         found = self._classes.get(Key("", name))
         return None if found is None else found.to_dict()
+
+    def node_exists(self, name: str) -> bool:
+        """Return whether a node exists."""
+        return self._nodes.get(Key("", name)) is not None
 
     def default_class(self) -> str | None:
         """Return the name of the default storage class; None if there is no default class."""
@@ -239,14 +297,14 @@ def volume_name(claim: Object) -> list[str]:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build the controller from its context and options."""
-    claims, volumes, classes, pods = (context.informers.informer(each) for each in (CLAIMS, VOLUMES, CLASSES, PODS))
-    claims.add_index(_BY_VOLUME, volume_name)
-    index_by_possible_claims(volumes)
-    index_by_claim(pods)
-    recorder = context.recorder(DESCRIPTOR)
-    binder = VolumeBinder(claims.lister, volumes.lister, classes.lister, pods.lister, recorder, options)
-    watches = [Watch(claims, binder.claim_keys), Watch(volumes, binder.volume_keys)]
+    """Build the controller from its context and options; raises `SettingsError` if a template cannot be used."""
+    informers = context.informers
+    binder = VolumeBinder(informers, context.recorder(DESCRIPTOR), options)
+    watches = [
+        Watch(informers.informer(CLAIMS), binder.claim_keys),
+        Watch(informers.informer(VOLUMES), binder.volume_keys),
+        Watch(informers.informer(PODS), binder.recycled_volumes),
+    ]
     controller = assemble(DESCRIPTOR, context, binder, watches)
     binder.wake = controller.queue.add
     return controller

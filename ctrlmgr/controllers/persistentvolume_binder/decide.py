@@ -12,10 +12,21 @@ Guarantees, which are the same as in Kubernetes' `pkg/controller/volume/persiste
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from copy import deepcopy
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
+from ctrlmgr.controllers.persistentvolume_binder.binder_plans import (
+    NORMAL,
+    NOTHING,
+    WARNING,
+    BinderEvent,
+    Fields,
+    Plan,
+    annotated,
+    fail,
+    in_phase,
+    unbound,
+    with_status,
+)
 from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import (
     AVAILABLE,
     BIND_COMPLETED,
@@ -23,6 +34,7 @@ from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import (
     BOUND_BY_CONTROLLER,
     ELSEWHERE,
     FAILED,
+    HOST_PATH,
     IN_TREE,
     LOST,
     MIGRATED,
@@ -36,20 +48,21 @@ from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import (
     class_of,
     names_class,
 )
+from ctrlmgr.controllers.persistentvolume_binder.in_tree_volumes import (
+    HostPathLookups,
+    migrated,
+    not_provisioned,
+    provision_host_path,
+    with_deletion_finalizers,
+)
 from ctrlmgr.controllers.persistentvolume_binder.volume_matching import best, is_bound_to, mismatch, modes_differ
 
-Fields = Mapping[str, Any]
-NORMAL: Final = "Normal"
-WARNING: Final = "Warning"
 _TEMPORARY: Final = re.compile(r"^/tmp/.+$")
 """The directories in which Kubernetes can delete a volume of type `hostPath`."""
 
 
-class BinderLookups(Protocol):
+class BinderLookups(HostPathLookups, Protocol):
     """The interface of the lookups that decisions need."""
-
-    def volume(self, name: str) -> Fields | None:
-        """Return the volume with this name; None if the volume does not exist."""
 
     def possible_volumes(self, claim: Fields) -> list[Fields]:
         """Return the volumes that are possible for a claim, keyed by the volume's name.
@@ -74,56 +87,31 @@ class BinderLookups(Protocol):
         """Return the names of the pods that use a claim and are not scheduled yet."""
 
 
-class BinderEvent(NamedTuple):
-    """An Event about the claim or the volume."""
-
-    type: str
-    reason: str
-    message: str
-    about_volume: bool = False
-
-
-class Plan(NamedTuple):
-    """The writes in their order: first the volume, then the claim, then the Events."""
-
-    volume: Fields | None = None
-    """The volume in its desired state; None if the volume does not change."""
-    claim: Fields | None = None
-    events: tuple[BinderEvent, ...] = ()
-    deletes: bool = False
-    """Whether the volume must be deleted."""
-    wakes_claim: bool = False
-    """Whether to reconcile the claim to which the volume refers."""
-
-
-_NOTHING: Final = Plan()
-
-
 # These functions decide the writes for claims.
 
 
 def for_claim(claim: Fields, lookups: BinderLookups) -> Plan:
     """Return the writes that a claim needs."""
-    claim = _migrated(claim, annotation(claim, PROVISIONERS[1]) or annotation(claim, PROVISIONERS[0]))
+    claim = migrated(claim, annotation(claim, PROVISIONERS[1]) or annotation(claim, PROVISIONERS[0]))
     if annotation(claim, BIND_COMPLETED) is not None:
         return _bound(claim, lookups)
     if not claim["spec"].get("volumeName"):
         return _without_volume(claim, lookups)
     volume = lookups.volume(claim["spec"]["volumeName"])
     if volume is None:
-        return Plan(claim=_with_status(claim, PENDING, None))
+        return Plan(claim=with_status(claim, PENDING, None))
     if volume["spec"].get("claimRef") is None:
         problem = mismatch(volume, claim)
         if not problem:
             return _bind(volume, claim)
         message = f'Cannot bind to requested volume "{volume["metadata"]["name"]}": {problem}'
-        return Plan(claim=_with_status(claim, PENDING, None), events=(BinderEvent(WARNING, "VolumeMismatch", message),))
+        return Plan(claim=with_status(claim, PENDING, None), events=(BinderEvent(WARNING, "VolumeMismatch", message),))
     if is_bound_to(volume, claim):
         return _bind(volume, claim)
     if annotation(claim, BOUND_BY_CONTROLLER) is not None:
-        return _NOTHING  # A client that has removed the other annotation must restore it.
+        return NOTHING  # A client that has removed the other annotation must restore it.
     message = f'volume "{volume["metadata"]["name"]}" already bound to a different claim.'
-    return Plan(claim=_with_status(claim, PENDING, None), events=(BinderEvent(WARNING, "FailedBinding", message),))
+    return Plan(claim=with_status(claim, PENDING, None), events=(BinderEvent(WARNING, "FailedBinding", message),))
 
 
 def _without_volume(claim: Fields, lookups: BinderLookups) -> Plan:
@@ -135,13 +123,13 @@ def _without_volume(claim: Fields, lookups: BinderLookups) -> Plan:
     if not names_class(claim) and (name := lookups.default_class()) is not None:
         return Plan(claim={**claim, "spec": {**claim["spec"], "storageClassName": name}})
     if delayed and annotation(claim, SELECTED_NODE) is None:
-        return Plan(claim=_with_status(claim, PENDING, None), events=(_waits(lookups.waiting_pods(claim)),))
+        return Plan(claim=with_status(claim, PENDING, None), events=(_waits(lookups.waiting_pods(claim)),))
     if class_of(claim) and not lookups.provisions:
-        return Plan(claim=_with_status(claim, PENDING, None))
+        return Plan(claim=with_status(claim, PENDING, None))
     if class_of(claim):
-        return _provision(claim, found)
+        return _provision(claim, found, lookups)
     message = "no persistent volumes available for this claim and no storage class is set"
-    return Plan(claim=_with_status(claim, PENDING, None), events=(BinderEvent(NORMAL, "FailedBinding", message),))
+    return Plan(claim=with_status(claim, PENDING, None), events=(BinderEvent(NORMAL, "FailedBinding", message),))
 
 
 def _waits(pods: list[str]) -> BinderEvent:
@@ -151,15 +139,15 @@ def _waits(pods: list[str]) -> BinderEvent:
     return BinderEvent(NORMAL, "WaitForPodScheduled", f"waiting for {whom} to be scheduled")
 
 
-def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
-    """Request that the storage class's provisioner creates a volume; this controller provisions no volumes."""
+def _provision(claim: Fields, storage_class: Fields | None, lookups: BinderLookups) -> Plan:
+    """Request that the storage class's provisioner creates a volume, or create a volume of type `hostPath`."""
     if storage_class is None:
-        message = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
-        return Plan(events=(BinderEvent(WARNING, "ProvisioningFailed", message),))
+        return not_provisioned(f'storageclass.storage.k8s.io "{class_of(claim)}" not found')
     name = storage_class.get("provisioner", "")
+    if name == HOST_PATH:
+        return provision_host_path(claim, storage_class, lookups)
     if name.startswith(IN_TREE) and name not in MIGRATED:
-        message = f"no volume plugin matched name: {name}"
-        return Plan(events=(BinderEvent(WARNING, "ProvisioningFailed", message),))
+        return not_provisioned(f"no volume plugin matched name: {name}")
     name = MIGRATED.get(name, name)
     message = (
         f"Waiting for a volume to be created either by the external provisioner '{name}' or manually by the system "
@@ -169,7 +157,7 @@ def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
     events = (BinderEvent(NORMAL, "ExternalProvisioning", message),)
     if annotation(claim, PROVISIONERS[1]) == name:
         return Plan(events=events)
-    return Plan(claim=_annotated(claim, dict.fromkeys(PROVISIONERS, name)), events=events)
+    return Plan(claim=annotated(claim, dict.fromkeys(PROVISIONERS, name)), events=events)
 
 
 def _bound(claim: Fields, lookups: BinderLookups) -> Plan:
@@ -191,16 +179,14 @@ def _bound(claim: Fields, lookups: BinderLookups) -> Plan:
 
 def _lose(claim: Fields, reason: str, message: str) -> Plan:
     is_new = (claim.get("status") or {}).get("phase") != LOST
-    return Plan(
-        claim=_with_status(claim, LOST, None), events=(BinderEvent(WARNING, reason, message),) if is_new else ()
-    )
+    return Plan(claim=with_status(claim, LOST, None), events=(BinderEvent(WARNING, reason, message),) if is_new else ())
 
 
 # Binding
 
 
 def _bind(volume: Fields, claim: Fields) -> Plan:
-    return Plan(_in_phase(reserved(volume, claim), BOUND), _bound_claim(claim, volume))
+    return Plan(in_phase(reserved(volume, claim), BOUND), _bound_claim(claim, volume))
 
 
 def reserved(volume: Fields, claim: Fields) -> Fields:
@@ -221,7 +207,7 @@ def reserved(volume: Fields, claim: Fields) -> Fields:
         }
         bound = {**volume, "spec": {**volume["spec"], "claimRef": named}}
     if not is_bound_to(volume, claim):
-        bound = _annotated(bound, {BOUND_BY_CONTROLLER: "yes"})
+        bound = annotated(bound, {BOUND_BY_CONTROLLER: "yes"})
     return bound
 
 
@@ -229,30 +215,8 @@ def _bound_claim(claim: Fields, volume: Fields) -> Fields:
     name = volume["metadata"]["name"]
     bound = claim
     if claim["spec"].get("volumeName") != name:
-        bound = _annotated({**claim, "spec": {**claim["spec"], "volumeName": name}}, {BOUND_BY_CONTROLLER: "yes"})
-    return _with_status(_annotated(bound, {BIND_COMPLETED: "yes"}), BOUND, volume)
-
-
-def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
-    """Return a copy of a claim with the given phase.
-
-    The copy also has the status fields that are copied from the claim's volume.
-
-    The capacity is copied only when the claim becomes bound.
-    """
-    status = dict(claim.get("status") or {})
-    changes, status["phase"] = status.get("phase") != phase, phase
-    if volume is None:
-        for each in ("accessModes", "capacity", "currentVolumeAttributesClassName"):
-            status.pop(each, None)
-        return {**claim, "status": status}
-    spec = volume["spec"]
-    status["accessModes"] = spec.get("accessModes")
-    if changes:
-        status["capacity"] = spec.get("capacity")
-        if spec.get("volumeAttributesClassName"):
-            status["currentVolumeAttributesClassName"] = spec["volumeAttributesClassName"]
-    return {**claim, "status": status}
+        bound = annotated({**claim, "spec": {**claim["spec"], "volumeName": name}}, {BOUND_BY_CONTROLLER: "yes"})
+    return with_status(annotated(bound, {BIND_COMPLETED: "yes"}), BOUND, volume)
 
 
 # These functions decide the writes for volumes.
@@ -260,10 +224,10 @@ def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
 
 def for_volume(volume: Fields, lookups: BinderLookups) -> Plan:
     """Return the writes that a volume needs."""
-    volume = _migrated(volume, annotation(volume, PROVISIONED_BY))
+    volume = with_deletion_finalizers(migrated(volume, annotation(volume, PROVISIONED_BY)))
     reference = volume["spec"].get("claimRef")
     if reference is None or not reference.get("uid"):
-        return Plan(_in_phase(volume, AVAILABLE))
+        return Plan(in_phase(volume, AVAILABLE))
     claim = lookups.claim(reference.get("namespace", ""), reference.get("name", ""))
     if claim is None or claim["metadata"]["uid"] != reference["uid"]:
         return _reclaim(volume)
@@ -273,11 +237,11 @@ def for_volume(volume: Fields, lookups: BinderLookups) -> Plan:
             return Plan(events=_different_modes(volume, claim))
         return Plan(wakes_claim=True)
     if name == volume["metadata"]["name"]:
-        return Plan(_in_phase(volume, BOUND))
+        return Plan(in_phase(volume, BOUND))
     is_provisioned = annotation(volume, PROVISIONED_BY) is not None
     if is_provisioned and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
         return _reclaim(volume)
-    return Plan(_unbound(volume))
+    return Plan(unbound(volume))
 
 
 def _different_modes(volume: Fields, claim: Fields) -> tuple[BinderEvent, ...]:
@@ -298,36 +262,21 @@ def _different_modes(volume: Fields, claim: Fields) -> tuple[BinderEvent, ...]:
     )
 
 
-def _unbound(volume: Fields) -> Fields:
-    """Return the changed state of a volume whose claim is bound to another volume.
-
-    If the controller set the volume's reference, the reference is removed. If a user set it, only the uid in the
-    reference is removed.
-    """
-    found = deepcopy(dict(volume))
-    if annotation(volume, BOUND_BY_CONTROLLER) is not None:
-        del found["spec"]["claimRef"]
-        del found["metadata"]["annotations"][BOUND_BY_CONTROLLER]
-    else:
-        del found["spec"]["claimRef"]["uid"]
-    return _in_phase(found, AVAILABLE)
-
-
 def _reclaim(volume: Fields) -> Plan:
     """Return the writes for a volume whose claim was deleted, according to the volume's reclaim policy."""
     if (volume.get("status") or {}).get("phase") not in (RELEASED, FAILED):
-        volume = _in_phase(volume, RELEASED)
+        volume = in_phase(volume, RELEASED)
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
-    if annotation(volume, MIGRATED_TO) or policy == "Retain" or volume["metadata"].get("deletionTimestamp"):
+    if annotation(volume, MIGRATED_TO) or policy == "Retain":
         return Plan(volume)
     if policy == "Recycle":
-        return _fail(volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
+        return Plan(volume, recycles=True)
     if policy != "Delete":
-        return _fail(volume, "VolumeUnknownReclaimPolicy", "Volume has unrecognized PersistentVolumeReclaimPolicy")
+        return fail(volume, "VolumeUnknownReclaimPolicy", "Volume has unrecognized PersistentVolumeReclaimPolicy")
     problem = _undeletable(volume)
     if problem is None:
         return Plan(volume)
-    return _fail(volume, "VolumeFailedDelete", problem) if problem else Plan(volume, deletes=True)
+    return fail(volume, "VolumeFailedDelete", problem) if problem else Plan(volume, deletes=True)
 
 
 def _undeletable(volume: Fields) -> str | None:
@@ -336,7 +285,7 @@ def _undeletable(volume: Fields) -> str | None:
     The result is an empty string if the volume can be deleted, and None if an external provisioner deletes it.
     """
     provisioner, spec = annotation(volume, PROVISIONED_BY), volume["spec"]
-    if provisioner and provisioner != "kubernetes.io/host-path":
+    if provisioner and provisioner != HOST_PATH:
         return f"no volume plugin matched name: {provisioner}" if provisioner.startswith(IN_TREE) else None
     if not ELSEWHERE.isdisjoint(spec):
         return None
@@ -346,36 +295,3 @@ def _undeletable(volume: Fields) -> str | None:
         return "" if allowed else f"host_path deleter only supports /tmp/.+ but received provided {path}"
     reason = "no deletable volume plugin matched" if "nfs" in spec else "no volume plugin matched"
     return f'error getting deleter volume plugin for volume "{volume["metadata"]["name"]}": {reason}'
-
-
-def _fail(volume: Fields, reason: str, message: str) -> Plan:
-    if (volume.get("status") or {}).get("phase") == FAILED:
-        return Plan(volume)
-    return Plan(_in_phase(volume, FAILED, message), events=(BinderEvent(WARNING, reason, message, about_volume=True),))
-
-
-def _in_phase(volume: Fields, phase: str, message: str = "") -> Fields:
-    status = dict(volume.get("status") or {})
-    if status.get("phase") == phase:
-        return volume
-    status["phase"] = phase
-    status.pop("message", None)
-    if message:
-        status["message"] = message
-    return {**volume, "status": status}
-
-
-# Annotations
-
-
-def _annotated(obj: Fields, desired: Mapping[str, str]) -> Fields:
-    annotations = {**(obj["metadata"].get("annotations") or {}), **desired}
-    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
-
-
-def _migrated(obj: Fields, plugin: str | None) -> Fields:
-    """Return a copy of a claim or volume annotated with the CSI driver that replaced its in-tree plugin."""
-    driver = MIGRATED.get(plugin or "")
-    if driver is None or annotation(obj, MIGRATED_TO) == driver:
-        return obj
-    return _annotated(obj, {MIGRATED_TO: driver})

@@ -11,7 +11,6 @@ from ctrlmgr.settings.sections import level_of
 _IS_TRUE: Final = ("true", "")
 _UNSET: Final = ("",)
 _NO_ETCD: Final = NoEffect("there is no etcd; the event log is the store, and --database names it")
-_NO_RECYCLER: Final = NoEffect("ctrlmgr runs no recycler pods, so it does not scrub volumes with the policy Recycle")
 _NO_CLOUD: Final = FixedFlag(_UNSET, "ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
 _NO_METRIC_FILTER: Final = FixedFlag(_UNSET, "drop series or labels by relabelling in the scrape configuration")
 _LOGS_AT_ONCE: Final = NoEffect("ctrlmgr writes each log line to standard error immediately")
@@ -118,12 +117,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--controller-shutdown-timeout": NoEffect("when the server stops, controllers finish their current work"),
     "--min-resync-period": _EVENT_DRIVEN,
     "--namespace-sync-period": _EVENT_DRIVEN,
-    "--pv-recycler-increment-timeout-nfs": _NO_RECYCLER,
-    "--pv-recycler-minimum-timeout-hostpath": _NO_RECYCLER,
-    "--pv-recycler-minimum-timeout-nfs": _NO_RECYCLER,
-    "--pv-recycler-pod-template-filepath-hostpath": _NO_RECYCLER,
-    "--pv-recycler-pod-template-filepath-nfs": _NO_RECYCLER,
-    "--pv-recycler-timeout-increment-hostpath": _NO_RECYCLER,
     "--route-reconciliation-period": _CLOUD_ONLY,
     "--unsupported-kube-api-over-localhost": FixedFlag(
         ("false",), "ctrlmgr calls the API server at the address in --kubeconfig"
@@ -146,7 +139,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "Kubernetes removed this flag; the controller taint-eviction-controller evicts pods"
     ),
     "--experimental-cluster-signing-duration": NoEffect("Kubernetes removed this flag; use --cluster-signing-duration"),
-    "--enable-hostpath-provisioner": FixedFlag(("false",), "ctrlmgr provisions no volumes on the host's disk"),
     "--target-ram-mb": NoEffect(
         "Kubernetes removed this flag; the setting watch_cache.capacity is the size of the watch cache"
     ),

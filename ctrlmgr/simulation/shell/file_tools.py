@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import Final
 
 from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext, as_lines, parted
@@ -84,6 +86,44 @@ def _ls(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return Outcome(int(bool(err)), as_lines(lines), err)
 
 
+def _find(arguments: Sequence[str], desk: ToolContext) -> Outcome:
+    """Print or delete (`-delete`) the files below paths; the depth, the name and the type can be limited."""
+    first = next((place for place, each in enumerate(arguments) if each.startswith("-")), len(arguments))
+    tests = dict(pairwise(arguments[first:]))
+    lines, err = [], ""
+    for name in arguments[:first] or ["."]:
+        found = _below(name, desk)
+        err += "" if found else f"find: '{name}': No such file or directory\n"
+        lines += [each for each in found if _passes(each, name, tests, desk)]
+    if "-delete" in arguments:
+        for path in (desk.path(each) for each in lines):
+            for each in (path, f"{path}/."):
+                desk.files.pop(each, None)
+        lines = []
+    return Outcome(int(bool(err)), as_lines(lines), err)
+
+
+def _below(name: str, desk: ToolContext) -> list[str]:
+    """Return a path, and all files and folders below it; an empty list if the path does not exist."""
+    path = desk.path(name).rstrip("/")
+    files = [each.removesuffix("/.") for each in desk.files if each == path or each.startswith(f"{path}/")]
+    folders = {each[:end] for each in files for end in range(len(path) + 1, len(each)) if each[end] == "/"}
+    found = {path, *files, *folders} if files or desk.files.is_folder(path) else set()
+    return [name.rstrip("/") + each[len(path) :] for each in sorted(found)]
+
+
+def _passes(found: str, root: str, tests: Mapping[str, str], desk: ToolContext) -> bool:
+    depth = found[len(root.rstrip("/")) :].count("/")
+    kind = "d" if desk.files.is_folder(desk.path(found)) else "f"
+    least, most = (tests.get(each, "") for each in ("-mindepth", "-maxdepth"))
+    return (
+        (not least.isdecimal() or int(least) <= depth)
+        and (not most.isdecimal() or depth <= int(most))
+        and tests.get("-type", kind) == kind
+        and fnmatchcase(posixpath.basename(found), tests.get("-name", "*"))
+    )
+
+
 def _tee(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, names = parted(arguments)
     text = desk.input()
@@ -94,6 +134,7 @@ def _tee(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 FILE: Final[Mapping[str, Tool]] = {
     "cp": _copy,
+    "find": _find,
     "ln": _copy,
     "ls": _ls,
     "mkdir": _mkdir,

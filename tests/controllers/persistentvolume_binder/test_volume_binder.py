@@ -149,7 +149,12 @@ def test_a_claim_that_names_a_volume_gets_only_that_one(scene: Scene) -> None:
             "host_path deleter only supports /tmp/.+ but received provided /data",
         ),
         ({"csi": {"driver": "d.example.com", "volumeHandle": "h"}}, "Delete", "Released", ""),
-        (NFS, "Recycle", "Failed", "No recycler plugin found for the volume!"),
+        (
+            {"iscsi": {"targetPortal": "192.0.2.1", "iqn": "iqn.2003-01.org.example:v", "lun": 0}},
+            "Recycle",
+            "Failed",
+            "No recycler plugin found for the volume!",
+        ),
     ],
 )
 def test_volume_of_a_deleted_claim_is_reclaimed_by_policy(
