@@ -7,8 +7,9 @@ nodes are found. The next decision begins with the node after the last checked n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from ctrlmgr.api.resource import Key
@@ -102,13 +103,16 @@ def decide(
     extenders: Sequence[Extender] = (),
     start: int = 0,
     offset: int = 0,
+    within: frozenset[str] | None = None,
+    no_preemption: str = "",
 ) -> Decision:
     """Return the decision about a pod; `extenders` contains the extenders that are interested in the pod.
 
     `start` is the index of the first node to check for feasibility. `offset` is the index of the first node to check
-    for preemption.
+    for preemption. `within` contains the names of the only nodes to consider; None means all nodes. `no_preemption` is
+    the reason why the pod must not preempt other pods; "" if it may.
     """
-    nodes = cluster.list()
+    nodes = cluster.list() if within is None else [node for node in cluster.list() if node.name in within]
     if not nodes:
         return Decision(message=NO_NODES)
     problem = volumes.problem or devices.problem
@@ -117,11 +121,11 @@ def decide(
         plugin = "VolumeBinding" if volumes.problem else PLUGIN
         return Decision(message=message, plugins=frozenset([plugin]), next_start=start)
     spread = constraints_of(pod, default_selector, profile.default_spread)
-    filters = Filters(pod, nodes, cluster.namespaces, volumes, devices, profile=profile, spread=spread)
+    filters = Filters(pod, cluster.list(), cluster.namespaces, volumes, devices, profile=profile, spread=spread)
     names = named_nodes(pod) if "NodeAffinity" in profile.filters else None
     looked_at = nodes if names is None else [node for node in nodes if node.name in names]
     try:
-        feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start, extenders)
+        feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start, extenders, within)
     except PluginError as error:
         return _failed(error, start)
     except ExtenderError as error:
@@ -138,9 +142,16 @@ def decide(
         except PluginError as error:
             return _failed(error, next_start)
         return Decision(scores.best(), scores, refusals, next_start=next_start)
+    preempt = partial(_preemption, filters, cluster, refusals, budgets, extenders, offset)
     found = _unschedulable(
-        filters, cluster, refusals, budgets, extenders, next_start, offset, limited=names is not None
+        filters,
+        cluster,
+        refusals,
+        (lambda: Preemption(None, no_preemption)) if no_preemption and profile.preempts else preempt,
+        absent=len(nodes) - len(refusals) if names is not None else None,
+        count=len(nodes),
     )
+    found.next_start = next_start
     if profile.deallocates:
         found.deallocation = _deallocation(devices, cluster, refusals)
     return found
@@ -157,10 +168,16 @@ def _deallocation(devices: Devices, cluster: Cluster, refusals: Mapping[str, Ref
 
 
 def _feasible(
-    filters: Filters, cluster: Cluster, nodes: Sequence[NodeInfo], start: int, extenders: Sequence[Extender]
+    filters: Filters,
+    cluster: Cluster,
+    nodes: Sequence[NodeInfo],
+    start: int,
+    extenders: Sequence[Extender],
+    within: frozenset[str] | None,
 ) -> tuple[list[NodeInfo], dict[str, Refusal], int]:
     """Return the feasible nodes, the refusals of other nodes, and the index at which the next decision begins."""
-    if _accepts_nominated(filters, cluster, extenders):
+    is_near = within is None or filters.pod.nominated in within
+    if is_near and _accepts_nominated(filters, cluster, extenders):
         return [cluster.nodes[filters.pod.nominated]], {}, start
     feasible, refusals, next_start = _passing_filters(filters, cluster, nodes, start)
     return passing(extenders, feasible, refusals) if extenders else feasible, refusals, next_start
@@ -205,29 +222,29 @@ def _unschedulable(
     filters: Filters,
     cluster: Cluster,
     refusals: dict[str, Refusal],
-    budgets: Sequence[Budget],
-    extenders: Sequence[Extender],
-    next_start: int,
-    offset: int,
+    preempt: Callable[[], Preemption],
     *,
-    limited: bool,
+    absent: int | None,
+    count: int,
 ) -> Decision:
-    count = len(cluster.nodes)
-    unnamed = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
-    reasons = histogram(refusals.values(), count - len(refusals) if limited else 0, unnamed)
+    """Return the decision about a pod that fits on none of `count` nodes.
+
+    `absent` is the number of nodes that the pod's affinity does not name; None if the affinity names no nodes.
+    """
+    reasons = histogram(refusals.values(), absent or 0, "node(s) didn't satisfy plugin(s) [NodeAffinity]")
     message = f"0/{count} nodes are available: {', '.join(reasons)}." if reasons else f"0/{count} nodes are available:"
     profile = filters.profile
     after = [_about_claims(filters.devices, cluster, refusals)] if profile.deallocates else []
     try:
-        preemption = _preemption(filters, cluster, refusals, budgets, extenders, offset)
+        preemption = preempt()
     except ExtenderError as error:
         preemption, after = Preemption(None, str(error)), []
     if preemption.message:
         after.append(f"preemption: {preemption.message}")
-    plugins = {plugin_of(each) for each in refusals.values()} | ({"NodeAffinity"} if limited else set())
+    plugins = {plugin_of(each) for each in refusals.values()} | ({"NodeAffinity"} if absent is not None else set())
     if preemption.candidate is None and after:
         message = f"{message} {', '.join(after)}"
-    return Decision([], Scores(), refusals, message, frozenset(plugins), preemption, next_start=next_start)
+    return Decision([], Scores(), refusals, message, frozenset(plugins), preemption)
 
 
 def _preemption(

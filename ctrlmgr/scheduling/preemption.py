@@ -92,14 +92,15 @@ def violating(pods: Iterable[PodInfo], budgets: Sequence[Budget]) -> tuple[list[
     for pod in pods:
         breaks = False
         for index, budget in enumerate(budgets):
-            if _protects(budget, pod):
+            if protects(budget, pod):
                 left[index] -= 1
                 breaks = breaks or left[index] < 0
         (broken if breaks else sound).append(pod)
     return broken, sound
 
 
-def _protects(budget: Budget, pod: PodInfo) -> bool:
+def protects(budget: Budget, pod: PodInfo) -> bool:
+    """Return whether a budget counts the eviction of a pod."""
     if budget.namespace != pod.namespace or not pod.labels or pod.key.name in budget.disrupted:
         return False
     selector = budget.selector

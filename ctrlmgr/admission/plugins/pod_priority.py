@@ -1,4 +1,4 @@
-"""Priority: sets the priority of pods from their PriorityClass, and allows only one default class.
+"""Priority: sets the priority of pods and PodGroups from their PriorityClass, and allows only one default class.
 
 Rules come from Kubernetes' `plugin/pkg/admission/priority/admission.go`.
 """
@@ -14,9 +14,12 @@ from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource, Revision
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.strategy import State
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
+_POD_GROUPS: Final = Resource("scheduling.k8s.io", "podgroups")
+_GROUP_GATE: Final = "WorkloadAwarePreemption"
 
 _COMPUTED = ("priority", "preemptionPolicy")
 _PREEMPTION_POLICY = "PreemptLowerPriority"
@@ -55,7 +58,7 @@ class _Default(NamedTuple):
 
 
 class Priority(Plugin):
-    """Sets the priorities of pods from the names of their PriorityClasses."""
+    """Sets the priorities of pods and PodGroups from the names of their PriorityClasses."""
 
     name: ClassVar[str] = "Priority"
 
@@ -64,22 +67,27 @@ class Priority(Plugin):
         self._default = _Default(None, 0, (), _NO_CLASS)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether the plugin handles writes to the resource: pods and PriorityClasses."""
-        is_write = operation in (Verb.CREATE, Verb.UPDATE)
-        return is_write and resource in (PODS, PRIORITY_CLASSES) and not subresource
+        """Return whether the plugin handles the write: of pods and PriorityClasses, and creations of PodGroups."""
+        if subresource:
+            return False
+        if resource == _POD_GROUPS:
+            return operation is Verb.CREATE and is_on(_GROUP_GATE)
+        return resource in (PODS, PRIORITY_CLASSES) and operation in (Verb.CREATE, Verb.UPDATE)
 
     def mutates(self, resource: Resource) -> bool:
-        """Return whether `admit` must be called: for pods only."""
-        return resource == PODS
+        """Return whether `admit` must be called: for pods and PodGroups."""
+        return resource in (PODS, _POD_GROUPS)
 
     def validates(self, resource: Resource) -> bool:
         """Return whether `validate` must be called: for PriorityClasses only."""
         return resource == PRIORITY_CLASSES
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the priority of a new pod; an update keeps the pod's priority."""
+        """Set the priority of a new pod or PodGroup; an update keeps the pod's priority."""
         spec = attributes.fields.setdefault("spec", {})
-        if attributes.operation is _CREATE:
+        if attributes.resource == _POD_GROUPS:
+            changes = _ranked_group(attributes, spec, self._class_of(attributes, spec.get("priorityClassName") or ""))
+        elif attributes.operation is _CREATE:
             changes = _ranked(attributes, spec, self._class_of(attributes, spec.get("priorityClassName") or ""))
         else:
             changes = _kept(spec, (attributes.old or {}).get("spec") or {})
@@ -134,6 +142,18 @@ def _ranked(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> bool:
         changes = True
     spec["priority"], spec["preemptionPolicy"] = priority, policy
     return changes
+
+
+def _ranked_group(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> bool:
+    """Set the fields that a new PodGroup gets from its PriorityClass; return True."""
+    value = spec.get("priority")
+    if value is not None and value != found.value:
+        detail = f"must match the priority computed ({found.value}) based on the priority class set in the spec"
+        raise attributes.forbidden(f"priority set in the pod group ({value}) {detail}")
+    spec["priority"] = found.value
+    if found.name:
+        spec["priorityClassName"] = found.name
+    return True
 
 
 def _priority_class(attributes: Attributes, class_name: str) -> _Rank:

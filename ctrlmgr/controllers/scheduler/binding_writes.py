@@ -109,10 +109,14 @@ class BindingWrites:
         """Forget the assumed states of the volumes of a pod that was bound."""
         self._surroundings.assumed.restore(binding.volumes)
 
-    def release(self, binding: Binding, client: EngineClient) -> None:
-        """Withdraw the reservations of a pod that is not bound."""
+    def withdraw(self, binding: Binding) -> None:
+        """Withdraw reservations that were not written."""
         self._surroundings.assumed.restore(binding.volumes)
         self._surroundings.devices.settle(binding.devices, ())
+
+    def release(self, binding: Binding, client: EngineClient) -> None:
+        """Withdraw the reservations of a pod that is not bound, also if some of them were written."""
+        self.withdraw(binding)
         if binding.has_reservations and binding.entry.pod.view.spec.resource_claims:
             self._surroundings.devices.unreserve(binding.entry.pod, client)
 

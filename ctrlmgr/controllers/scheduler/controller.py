@@ -40,6 +40,7 @@ from ctrlmgr.controllers.scheduler.binding_writes import Binding, BindingWrites
 from ctrlmgr.controllers.scheduler.configuration import Configuration, configured
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
 from ctrlmgr.controllers.scheduler.extender_calls import Extenders
+from ctrlmgr.controllers.scheduler.group_algorithm import WHOLE, GroupAlgorithm, Scope
 from ctrlmgr.controllers.scheduler.group_cycle import GroupCycle
 from ctrlmgr.controllers.scheduler.pod_groups import WORKLOADS, PodGroups
 from ctrlmgr.controllers.scheduler.preemption_writes import scheduler_of
@@ -109,9 +110,10 @@ class Scheduler:
         self._start = 0
         self._bindings = BindingWrites(surroundings, clock, random)
         self._groups = PodGroups(groups, self.world, clock)
-        self._group_cycle = GroupCycle(
-            self._groups, self.world, self._bindings, self._refusals, self._decision_of, random.choice
+        algorithm = GroupAlgorithm(
+            self._groups, self.world, self._bindings, self._decision_of, random.choice, surroundings.budgets
         )
+        self._group_cycle = GroupCycle(algorithm, self._groups, self._refusals)
         # Pods of groups that may be bound. The reconcile of a pod's key binds the pod.
         self._permitted: dict[Key, Binding] = {}
         self._awaited = AwaitingPods()
@@ -255,22 +257,27 @@ class Scheduler:
             if other.uid == self.waiting.entries[key].pod.uid:
                 members.append((self.waiting.take(key, entry.taken_at), other))
         members.sort(key=lambda each: each[0].order)
-        found = {each.entry.pod.key: each for each in self._group_cycle.run(group, members, client)}
-        now = self._clock.monotonic()
-        for each, _ in members:
-            if each.pod.key in found:
-                self.waiting.forget(each.pod.key)
-            else:
-                self.wake(each.pod.key, self.waiting.retry(each, now), ())
+        preempts = self._profiles[entry.pod.view.spec.scheduler_name].preempts
+        found: dict[Key, Binding] = {}
+        try:
+            bindings = self._group_cycle.run(group, members, self.world.cluster, client, preempts=preempts)
+            found = {each.entry.pod.key: each for each in bindings}
+        finally:
+            now = self._clock.monotonic()
+            for each, _ in members:
+                if each.pod.key in found:
+                    self.waiting.forget(each.pod.key)
+                else:
+                    self.wake(each.pod.key, self.waiting.retry(each, now), ())
         own = found.pop(entry.pod.key, None)
         self._permitted.update(found)
         for key in found:
             self.wake(key, 0.0, ())
         return own
 
-    def _decision_of(self, entry: Entry, pod: Object, client: EngineClient) -> Decision:
+    def _decision_of(self, entry: Entry, pod: Object, client: EngineClient, scope: Scope = WHOLE) -> Decision:
         began = perf_counter()
-        decision = self.decision(entry.pod, self._extenders.of(pod, client))
+        decision = self.decision(entry.pod, self._extenders.of(pod, client), scope)
         self._start = decision.next_start
         scheduler_metrics.ALGORITHM_SECONDS.observe(perf_counter() - began)
         return decision
@@ -309,7 +316,7 @@ class Scheduler:
         self._refusals.write(entry, awaited.binding.pod, decision, self.world.cluster, client)
         return self.waiting.retry(entry, self._clock.monotonic())
 
-    def decision(self, pod: PodInfo, extenders: Sequence[Extender] = ()) -> Decision:
+    def decision(self, pod: PodInfo, extenders: Sequence[Extender] = (), scope: Scope = WHOLE) -> Decision:
         """Return the decision about a pod in the current state of the cluster."""
         around = self._surroundings
         nodes = len(self.world.cluster.nodes)
@@ -324,6 +331,8 @@ class Scheduler:
             extenders=extenders,
             start=self._start,
             offset=self._random.randrange(nodes) if nodes else 0,
+            within=scope.nodes,
+            no_preemption=scope.no_preemption,
         )
 
     def _bind(self, binding: Binding, client: EngineClient) -> float | None:

@@ -1,12 +1,16 @@
-"""Decides when the pods of a PodGroup may be scheduled and bound, as kube-scheduler's plugin GangScheduling does.
+"""Reads PodGroups: when their pods may be scheduled and bound, where, and which pods they may preempt.
 
 Guarantees: if the feature gate GenericWorkload is off, pods have no groups. If GangScheduling is off, the policy of a
 group has no effect. A pod of a gang is not queued before `minCount` pods of the gang exist (`PreEnqueue`). A pod of a
 gang is not bound before `minCount` pods of the gang have a node (`Permit`).
+
+If TopologyAwareWorkloadScheduling is on, all pods of a group with a topology constraint get nodes with the same value
+of a label. If WorkloadAwarePreemption is on, pods of groups do not preempt other pods one by one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -22,16 +26,24 @@ from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.informer import Lister
 from ctrlmgr.scheduling.cluster_model import PodInfo
+from ctrlmgr.scheduling.group_placements import GroupPlacement, placements
+from ctrlmgr.scheduling.group_preemption import DisruptedGroup
 
 log = structlog.get_logger(__name__)
 
 WORKLOADS: Final = "GenericWorkload"
 """The feature gate of PodGroups."""
 _GANGS: Final = "GangScheduling"
+TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
+"""The feature gate of the topology constraints of PodGroups."""
+GROUP_PREEMPTION: Final = "WorkloadAwarePreemption"
+"""The feature gate of preemption for whole PodGroups."""
 FEW_PODS: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
 FEW_SCHEDULED: Final = "waiting for minCount pods from a gang to be scheduled"
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 PREEMPTING: Final = f"{UNSCHEDULABLE}, pod group is waiting for preemption to complete"
+CONSTRAINED: Final = "not eligible due to placement-based pod group scheduling limitation"
+NOT_ALONE: Final = "not eligible due to workload aware preemption enabled"
 
 
 class _Gang(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -42,8 +54,19 @@ class _Policy(msgspec.Struct, frozen=True, gc=False):
     gang: _Gang | None = None
 
 
+class _Constraint(msgspec.Struct, frozen=True, gc=False):
+    key: str = ""
+
+
+class _Constraints(msgspec.Struct, frozen=True, gc=False):
+    topology: list[_Constraint] | None = None
+
+
 class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     scheduling_policy: _Policy = _Policy()
+    scheduling_constraints: _Constraints | None = None
+    disruption_mode: str = ""
+    priority: int = 0
 
 
 class _PodGroup(msgspec.Struct, frozen=True, gc=False):
@@ -51,7 +74,7 @@ class _PodGroup(msgspec.Struct, frozen=True, gc=False):
 
 
 class GroupError(Exception):
-    """Raised if the group of a pod does not exist when the pod is about to be bound."""
+    """Raised if the group of a pod does not exist when the scheduler decides about the pod."""
 
 
 class PodGroups:
@@ -88,11 +111,36 @@ class PodGroups:
         key = self.of(pod)
         if key is None or not is_on(_GANGS):
             return ""
+        try:
+            group = self.get(key)
+        except GroupError as error:
+            raise GroupError(f"failed to get podGroup {key}: {error}") from error
+        return FEW_SCHEDULED if len(self._cache.nodes_of(key)) < minimum(group) else ""
+
+    def placements(self, key: Key) -> Sequence[GroupPlacement]:
+        """Return the sets of nodes on which a group may be placed; raises `GroupError` and `PlacementError`."""
+        label = topology_of(self.get(key)) if is_on(TOPOLOGY) else ""
+        return placements(label, self._cache.cluster, self._cache.nodes_of(key))
+
+    def no_preemption(self, pod: PodInfo) -> str:
+        """Return the reason why a pod must not preempt other pods alone; "" if it may."""
+        key = self.of(pod)
+        if key is None:
+            return ""
         group = self._get(key)
-        if group is None:
-            problem = f'podgroup.scheduling.k8s.io "{key.name}" not found'
-            raise GroupError(f"failed to get podGroup {key}: {problem}")
-        return FEW_SCHEDULED if self._cache.placed_members(key) < minimum(group) else ""
+        if is_on(TOPOLOGY) and group is None:
+            return "pod group for pod not found"
+        if is_on(TOPOLOGY) and group is not None and _spec(group).scheduling_constraints is not None:
+            return CONSTRAINED
+        return NOT_ALONE if is_on(GROUP_PREEMPTION) else ""
+
+    def disrupted(self, pod: PodInfo) -> DisruptedGroup | None:
+        """Return the group with which a pod is preempted; None if the pod is preempted alone."""
+        key = self.of(pod)
+        group = self._get(key) if key is not None else None
+        if group is None or _spec(group).disruption_mode != "PodGroup":
+            return None
+        return DisruptedGroup(group.uid, priority_of(group))
 
     def write_condition(self, key: Key, *, is_true: bool, reason: str, message: str, client: EngineClient) -> None:
         """Write the condition PodGroupScheduled, unless the group was scheduled earlier; a failed write is not retried.
@@ -123,6 +171,13 @@ class PodGroups:
         except CtrlmgrError as error:
             log.info("writing status of pod group failed", group=str(key), error=str(error))
 
+    def get(self, key: Key) -> Object:
+        """Return a group; raises `GroupError` if it does not exist."""
+        group = self._get(key)
+        if group is None:
+            raise GroupError(f'podgroup.scheduling.k8s.io "{key.name}" not found')
+        return group
+
     def _get(self, key: Key) -> Object | None:
         return self._groups.get(key) if self._groups is not None else None
 
@@ -134,5 +189,21 @@ def no_group(key: Key) -> str:
 
 def minimum(group: Object) -> int:
     """Return the number of pods that a group needs; 0 if its pods are independent of each other."""
-    gang = group.view(_PodGroup).spec.scheduling_policy.gang
+    gang = _spec(group).scheduling_policy.gang
     return 0 if gang is None else gang.min_count
+
+
+def topology_of(group: Object) -> str:
+    """Return the label that must have the same value on the nodes of all pods of a group; "" if there is none."""
+    constraints = _spec(group).scheduling_constraints
+    topology = constraints.topology if constraints is not None else None
+    return topology[0].key if topology else ""
+
+
+def priority_of(group: Object) -> int:
+    """Return the priority of a group, which can differ from the priorities of its pods."""
+    return _spec(group).priority
+
+
+def _spec(group: Object) -> _Spec:
+    return group.view(_PodGroup).spec

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
 
@@ -25,6 +26,14 @@ def scheduler_of(pod: Object) -> str:
     return decode_pod(pod.body).spec.scheduler_name
 
 
+class _Preemptor(NamedTuple):
+    """The pod or the PodGroup for which pods are preempted."""
+
+    object: Object
+    type: str
+    scheduler: str
+
+
 class PreemptionWrites:
     """Deletes the victims of preemption."""
 
@@ -34,20 +43,29 @@ class PreemptionWrites:
 
     def make_room(self, candidate: Candidate, preemptor: Object, cluster: Cluster, client: EngineClient) -> None:
         """Delete the victims of a candidate node, and clear the nominations of less important pods for that node."""
-        for each in candidate.victims:
-            victim = self._pods.get(each.key)
-            if victim is None or victim.uid != each.uid or victim.is_terminating:
-                continue
-            try:
-                self._preempt(victim, candidate.node, preemptor, client)
-            except NotFound:
-                log.debug("pod already deleted", pod=str(victim.key))
+        self._delete(candidate.victims, _Preemptor(preemptor, "pod", scheduler_of(preemptor)), candidate.node, client)
         for other in [*cluster.nominated.get(candidate.node, {}).values()]:
             if other.priority < PodInfo.of(preemptor).priority:
                 cluster.drop_nomination(other.key)
                 self._clear_nomination(other, client)
 
-    def _preempt(self, victim: Object, node: str, preemptor: Object, client: EngineClient) -> None:
+    def make_room_for_group(
+        self, victims: Sequence[PodInfo], group: Object, scheduler: str, client: EngineClient
+    ) -> None:
+        """Delete the victims of a PodGroup whose pods name this scheduler."""
+        self._delete(victims, _Preemptor(group, "podgroup", scheduler), "cluster", client)
+
+    def _delete(self, victims: Sequence[PodInfo], preemptor: _Preemptor, where: str, client: EngineClient) -> None:
+        for each in victims:
+            victim = self._pods.get(each.key)
+            if victim is None or victim.uid != each.uid or victim.is_terminating:
+                continue
+            try:
+                self._preempt(victim, preemptor, where, client)
+            except NotFound:
+                log.debug("pod already deleted", pod=str(victim.key))
+
+    def _preempt(self, victim: Object, preemptor: _Preemptor, where: str, client: EngineClient) -> None:
         fields = victim.to_dict()
         status = fields.setdefault("status", {})
         condition = {
@@ -56,16 +74,16 @@ class PreemptionWrites:
             "status": "True",
             "lastTransitionTime": format_time_seconds(self._clock.now()),
             "reason": "PreemptionByScheduler",
-            "message": f"{scheduler_of(preemptor)}: preempting to accommodate a higher priority pod",
+            "message": f"{preemptor.scheduler}: preempting to accommodate a higher priority {preemptor.type}",
         }
         conditions = with_condition(status.get("conditions"), condition)
         if conditions != (status.get("conditions") or []):
             patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
             client.patch(victim, patch, "status")
         client.delete(victim)
-        message = f"Preempted by pod {preemptor.uid} on node {node}"
-        self._recorders[scheduler_of(preemptor)].event(
-            victim, NORMAL, "Preempted", message, action="Preempting", related=preemptor
+        message = f"Preempted by {preemptor.type} {preemptor.object.uid} on node {where}"
+        self._recorders[preemptor.scheduler].event(
+            victim, NORMAL, "Preempted", message, action="Preempting", related=preemptor.object
         )
 
     def _clear_nomination(self, other: PodInfo, client: EngineClient) -> None:

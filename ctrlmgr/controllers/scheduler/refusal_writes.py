@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -56,6 +56,13 @@ class RefusalWrites:
             pod, WARNING, "FailedScheduling", as_note(decision.message), action="Scheduling"
         )
         self._tell_status(pod, decision, client)
+
+    def preempt_for_group(
+        self, victims: Sequence[PodInfo], group: Object, scheduler: str, client: EngineClient
+    ) -> None:
+        """Delete the victims of a PodGroup; raises the errors of `client` if a write fails."""
+        scheduler_metrics.VICTIMS.observe(len(victims))
+        self._victims.make_room_for_group(victims, group, scheduler, client)
 
     def _count(self, entry: Entry, decision: Decision) -> None:
         result = scheduler_metrics.ERROR if decision.reason == FAILED else scheduler_metrics.UNSCHEDULABLE

@@ -107,9 +107,9 @@ class SchedulerCache:
         assumed = sum(each.assumed for each in [*self._places.values()])
         return {("nodes",): len(self.cluster.nodes), ("pods",): len(self._places), ("assumed_pods",): assumed}
 
-    def placed_members(self, group: Key) -> int:
-        """Return the number of pods of a PodGroup that have a node or are being bound to a node."""
-        return sum(each in self._places for each in self.members.get(group, ()))
+    def nodes_of(self, group: Key) -> Mapping[Key, str]:
+        """Return the nodes of the pods of a PodGroup that have a node or are being bound to a node."""
+        return {each: self._places[each].node for each in self.members.get(group, ()) if each in self._places}
 
     def _membership(self, change: Change) -> Key | None:
         """Update the members of the pod's PodGroup; return the group if the pod is a new member."""

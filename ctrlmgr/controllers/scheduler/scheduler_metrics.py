@@ -14,6 +14,7 @@ from ctrlmgr.controllers.workloads.workload_metrics import exponential
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
+WAITING: Final = "waiting_on_preemption"
 ERROR: Final = "error"
 """The values of the label `result`."""
 POD_ADDED: Final = "UnscheduledPodAdd"

@@ -32,9 +32,9 @@ class Grouped(Scene):
         self.context = StageContext(stage)
         return build(self.context, Options())
 
-    def group(self, name: str = "g", minimum: int | None = 2) -> None:
+    def group(self, name: str = "g", minimum: int | None = 2, **spec: Any) -> None:
         policy: dict[str, Any] = {"basic": {}} if minimum is None else {"gang": {"minCount": minimum}}
-        self.stage.create(GROUPS, {"metadata": {"name": name}, "spec": {"schedulingPolicy": policy}})
+        self.stage.create(GROUPS, {"metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **spec}})
 
     def member(self, name: str, cpu: str = "1", **spec: Any) -> None:
         self.pod(name, cpu, schedulingGroup={"podGroupName": "g"}, **spec)
