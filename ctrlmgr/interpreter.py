@@ -118,8 +118,7 @@ def collector_paused(*, freeze: bool = False) -> Iterator[None]:
     An enabled collector would run often, because each collection begins after a certain number of allocations. For
     example, while a process loads 50,000 objects, the collector would examine all these objects several times.
     Reference counting continues while the collector is disabled. If `freeze` is set, the function freezes the objects
-    that exist at the end of the block, so that the next full collection does not examine these objects while all
-    threads wait.
+    that exist at the end of the block. The next full collection does not examine frozen objects.
     """
     collector.pause()
     try:

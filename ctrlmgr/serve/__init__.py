@@ -1,6 +1,6 @@
-"""The composition root: creates a running process from its settings.
+"""Creates a running process from its settings, and connects the components of the process.
 
-Only this package may import all other packages.
+Only the package `serve` may import all other packages.
 """
 
 from ctrlmgr.serve.application import Application

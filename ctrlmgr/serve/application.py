@@ -1,8 +1,8 @@
-"""The application contains all components of a serving process, connected to each other.
+"""Creates all components of a serving process, and connects the components to each other.
 
 Guarantees:
-- Errors of configuration are raised before any component starts: an unknown controller, an address in use, unusable
-  certificates or tokens.
+- `Application` raises errors of the configuration before any component starts: an unknown controller, an address in
+  use, unusable certificates or tokens.
 - Components stop in the following order. First, `/readyz` begins to fail. Then controllers finish their current work,
   and the lease is released. The server drains. Finally the caches and the log stop.
 """
@@ -99,11 +99,11 @@ API_ONLY: Final = "api-only"
 CONTROLLERS_ONLY: Final = "controllers-only"
 
 _STANDSTILL: Final = 10.0
-"""If the event loop completes no turn for this number of seconds, it counts as stuck."""
+"""The seconds without a completed turn after which the event loop counts as stuck."""
 
 
 class Application(ServingProcess):
-    """All components of a serving process, connected but not yet started."""
+    """A serving process whose components are connected, but not yet started."""
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
         """Connect the components to an open log.
@@ -222,7 +222,7 @@ class Application(ServingProcess):
         self._arrange(probe, caches, self._members(parts, apps, hooks), led)
 
     def _members(self, parts: Parts, apps: Sequence[App], hooks: Hooks) -> Iterator[Runnable]:
-        """Yield the runnables that every process with this role runs, whether it is the leader or not."""
+        """Yield the runnables that every process with this process's role runs, not only the leader."""
         if apps and self._role != API_ONLY:
             yield Definitions(apps, parts.apiserver_client(), parts.event_log, clock=parts.clock)
         if self._role != CONTROLLERS_ONLY:
@@ -230,7 +230,7 @@ class Application(ServingProcess):
         yield from hooks.runnables()
 
     def _hooks(self, parts: Parts, front: Front, apps: Sequence[App]) -> Hooks:
-        """Return the hooks of a process with this role, under Kubernetes' names."""
+        """Return the start hooks of a process with this process's role, under Kubernetes' names."""
         hooks = Hooks()
         if self._role != CONTROLLERS_ONLY:
             roles = BootstrapRoles(parts.apiserver_client(), parts.clock, self._descriptors)
@@ -269,7 +269,7 @@ class Application(ServingProcess):
             self.manager.add(each, Phase.LEADER)
 
     def tell(self, manager: ServiceManager) -> None:
-        """Notify the service manager, if there is one, when this process is ready, and regularly that it is alive."""
+        """Notify the service manager, if one exists, when this process becomes ready, and regularly while it lives."""
         manager.is_ready, manager.is_alive = self.is_ready, self.is_alive
         if manager.listens:
             self.manager.add(manager, Phase.LOG)
@@ -296,7 +296,7 @@ class Application(ServingProcess):
     def announce(self, *, claims: bool = True) -> None:
         """Write the administrator's kubeconfig for this server.
 
-        A process that runs only controllers does not replace the file of a serving process.
+        A process that runs only controllers does not replace the kubeconfig of a process that serves the API.
         """
         serves = self._role != CONTROLLERS_ONLY
         if serves or not self.kubeconfig.exists():
@@ -341,9 +341,9 @@ class Application(ServingProcess):
         return [] if self._election is None else [Check("leader-election", self._election.problem)]
 
     def _runs(self, controller: MonitoredController) -> str | None:
-        """Return a description of the problem if a controller does not run as it should.
+        """Return a description of the problem if a controller should run, but does not run; otherwise return None.
 
-        In a process that is not the leader, controllers do not run, which is no problem.
+        In a process that is not the leader, controllers should not run.
         """
         return controller.problem() if self._election is None or self._election.is_leading() else None
 
@@ -391,7 +391,10 @@ def _backend(
 
 
 def _simulated_metrics(parts: Parts, front: Front) -> Iterator[SimulatedMetrics]:
-    """Yield the metrics server of simulated nodes, if there are such nodes; import its code only in this case."""
+    """Yield the metrics server of simulated nodes if the settings contain simulated nodes.
+
+    Import its code only then.
+    """
     if parts.settings.of(simulated_nodes.Options).nodes:
         from ctrlmgr.serve.simulation.simulated_metrics import simulated_metrics
 
@@ -399,7 +402,7 @@ def _simulated_metrics(parts: Parts, front: Front) -> Iterator[SimulatedMetrics]
 
 
 def _aggregator(settings: Settings, backend: Backend, front: Front, random: Random) -> Aggregator:
-    """Return the aggregator, which proxies requests to the servers that APIServices name."""
+    """Return the aggregator; the aggregator proxies requests to the servers that APIServices name."""
     certificate, server = front.front_proxy, settings.server
     by_endpoints = server.enable_aggregator_routing
     servers = ExtensionServers(backend.engine.cacher, lambda: certificate.pem, random, by_endpoints=by_endpoints)
@@ -421,7 +424,7 @@ def _parts(
 ) -> Parts:
     """Return the dependencies with which controllers are built.
 
-    The controllers' writes are decided on the informers' caches, with the server's admission.
+    The engine decides the controllers' writes on the informers' caches, with the server's admission.
     """
     for resource in (NAMESPACES, *READ):
         informers.informer(resource)
@@ -443,10 +446,10 @@ def _parts(
 
 
 def _noted(settings: Settings) -> dict[str, str]:
-    """Return the entries of a kubeconfig with which commands find this server's log: the database and the directory.
+    """Return the entries of a kubeconfig from which commands learn this server's database and data directory.
 
-    If `server.identity_dir` is set, the kubeconfigs of all processes are equal, so they do not name one process's
-    directory.
+    If `server.identity_dir` is set, the kubeconfigs of all processes are equal. An entry for the directory of one
+    process would make the kubeconfigs differ.
     """
     scheme, _, path = settings.database_url.partition(":///")
     url = {"database": f"sqlite:///{Path(path).absolute()}"} if scheme == "sqlite" else {}
@@ -468,7 +471,7 @@ def _flag_values(settings: Settings) -> dict[str, str]:
 
 
 def _flag_value(value: Any) -> str:
-    """Return a value as Go's flag library shows it."""
+    """Return a setting's value in the form in which Go's flag library prints it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
@@ -477,7 +480,7 @@ def _flag_value(value: Any) -> str:
 
 
 def _shutdown_seconds(server: ServerSettings) -> float:
-    """Return the seconds for which the settings let the server run after it was asked to stop."""
+    """Return the seconds for which the settings let the server run after a signal to stop."""
     drains = server.request_timeout if server.shutdown_send_retry_after else 0.0
     return server.shutdown_delay + max(drains, server.shutdown_watch_termination_grace_period)
 

@@ -1,7 +1,7 @@
-"""Loads the apps that the settings name, and builds their controllers like the built-in controllers.
+"""Loads the apps that the settings name, and builds the apps' controllers in the way of built-in controllers.
 
-Guarantees: errors are raised before any component starts, each with a message of one line: an app that cannot be
-imported, two controllers with the same name, a kind that contradicts a stored CustomResourceDefinition.
+Guarantees: errors of apps are raised before any component starts, each with a message of one line. Errors are an app
+that cannot be imported, two controllers with one name, and a kind that contradicts a stored CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from ctrlmgr.settings import Settings
 log = structlog.get_logger(__name__)
 
 _RETRY: Final = 1.0
-"""Seconds between attempts to install a CustomResourceDefinition."""
+"""The seconds between two attempts to install a CustomResourceDefinition."""
 
 
 class SelectedApps(NamedTuple):
-    """The apps that were loaded, and the controllers that the settings choose."""
+    """The loaded apps, and those controllers that the settings enable."""
 
     apps: Sequence[App]
     names: Sequence[str]
-    """The names with which the apps were loaded."""
+    """The names by which the settings refer to the loaded apps."""
     controllers: registry.Enabled
 
 
 def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
-    """Return the apps and controllers that the settings choose; raises `SettingsError` if one cannot be loaded.
+    """Return the apps and controllers that the settings choose; raises `SettingsError` for an unusable app.
 
     An entry of `controllers.enabled` may also name an app: `shop:app`, or the name of an installed app. An entry that
     names an app enables the app's controllers.
@@ -73,8 +73,8 @@ def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
 def _require_readable(kind: Declaration, event_log: EventLog) -> None:
     """Raise `SettingsError` for a kind if only a webhook can convert its stored objects to the app's version.
 
-    The stored version matters because caches contain objects in this version. Without a webhook, all versions of an
-    object have the same fields, and the app's class reads the fields that it declares.
+    The stored version matters because caches contain objects in their stored version. Without a webhook, all versions
+    of an object have the same fields, and the app's class reads the fields that it declares.
     """
     stored = event_log.get(DEFINITIONS, Key("", str(kind.resource)))
     if stored is None:
@@ -113,7 +113,7 @@ class Definitions:
     def run(self, stop: threading.Event) -> None:
         """Install the CustomResourceDefinitions.
 
-        Raises `SettingsError` if a CustomResourceDefinition is refused, and retries after transient errors.
+        Raises `SettingsError` if the engine refuses a CustomResourceDefinition; retries after transient errors.
         """
         pause = threading.Condition()
         while not stop.is_set():

@@ -1,7 +1,7 @@
 """Creates the audit log of a serving process from the settings.
 
-Guarantees: if the settings name no policy, there is no audit log, and requests have no overhead. An unusable policy or
-file raises an error before any component starts.
+Guarantees: if the settings name no audit policy, the process has no audit log, and audit does not slow requests down.
+An unusable policy or file raises an error before any component starts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _ManagedBackend(Protocol):
 
 
 class AuditLog:
-    """A Runnable with the backends of the audit log; `step` is the audit step of the request chain."""
+    """A Runnable that starts and stops the backends of the audit log; `step` is the audit step of the request chain."""
 
     name = "audit log"
 

@@ -1,10 +1,10 @@
 """Creates the authenticators of a serving process from the settings.
 
 Guarantees: an unusable file raises an error before any component starts. If a file becomes unusable while the process
-runs, its previous content stays valid.
+runs, the previous content of the file stays in force.
 
-Requests are authenticated in Kubernetes' order (`pkg/kubeapiserver/authenticator/config.go`): by proxies, client
-certificates, fixed tokens, tokens of service accounts, and bootstrap tokens.
+As in Kubernetes (`pkg/kubeapiserver/authenticator/config.go`), the authenticators are tried in this order: proxies,
+client certificates, fixed tokens, tokens of service accounts, and bootstrap tokens.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _SHORTEST_LIMIT = 3600
 
 
 class _ReloadedAuthenticator(Protocol):
-    """An authenticator whose configuration is a file."""
+    """An authenticator that reads its configuration from a file."""
 
     def reload(self) -> bool:
-        """Reload the file if it has changed."""
+        """Reload the configuration file if it has changed."""
 
 
 class ServingAuthentication:
@@ -66,7 +66,7 @@ class ServingAuthentication:
         on_use: Callable[[Object], None] = lambda secret: None,
         front_proxy_authority: str = "",
     ) -> None:
-        """Read the files that the settings name; raises `SettingsError` if one cannot be used.
+        """Read the files that the settings name; raises `SettingsError` if a file cannot be used.
 
         `fixed` maps tokens that are always valid to their users. `find` reads the objects to which tokens are bound,
         and `on_use` is called with each Secret whose token is used. `front_proxy_authority` (PEM) is the authority of

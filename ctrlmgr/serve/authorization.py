@@ -2,7 +2,7 @@
 
 Guarantees:
 - Members of the group `system:masters` may do everything in every authorization mode. All users may read the page at
-  `/ui`, but not its data at paths below `/ui/api`.
+  `/ui`, but not the page's data at paths below `/ui/api`.
 - Roles, bindings and the objects of each node are indexed in every mode, because they also determine which users may
   grant permissions.
 
@@ -87,7 +87,7 @@ class ServingAuthorization:
         cacher.feed(self._graph)
 
     def rights(self, user: User, backend: Backend) -> UserRights:
-        """Return the permissions of a controller's user, which are checked on the controller's thread."""
+        """Return the permissions of a controller's user; the controller checks these permissions on its own thread."""
 
         def decide(user: User, attributes: Attributes) -> Verdict:
             verdict = self.authorizer.authorize(user, attributes)
@@ -101,9 +101,9 @@ class ServingAuthorization:
         )
 
     def _generation(self) -> object | None:
-        """Return a value that changes when the rules change.
+        """Return a value that changes when the authorization rules change.
 
-        The result is None if a webhook decides, because its decisions may change at any time.
+        The function returns None if a webhook decides requests, because a webhook's decisions may change at any time.
         """
         configured = self._configured.asked if self._configured is not None else self._named
         if any(each.webhook is not None for each in configured):
@@ -111,7 +111,7 @@ class ServingAuthorization:
         return configured, self.index.generation
 
     def _made(self, configured: Sequence[ConfiguredAuthorizer]) -> Authorizer:
-        """Return an authorizer that checks the fixed rules and then calls these authorizers.
+        """Return an authorizer that checks the fixed rules, and then calls the given authorizers.
 
         Raises `SettingsError` if an authorizer cannot be created.
         """

@@ -1,4 +1,4 @@
-"""Limits the rate of one controller's requests: kube-controller-manager's `--kube-api-qps` and `--kube-api-burst`."""
+"""Limits the rate of one controller's requests, as kube-controller-manager's flag `--kube-api-qps` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Provides the controllers of this process with their dependencies, and checks their start and health."""
+"""Builds the controllers of this process with their dependencies, and reports whether the controllers run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ from ctrlmgr.workqueue import TokenBucket
 _USER_AGENT = f"ctrlmgr/{__version__}"
 
 _AT_ONCE = 16
-"""The maximum number of pods that a controller creates concurrently for one owner; the log commits them together."""
+"""The maximum number of pods that a controller creates concurrently for one owner; the log commits such pods
+together.
+"""
 
 """The users as which the API server's own controllers, and the controllers that maintain the log, write."""
 
@@ -57,7 +59,7 @@ The part after `system:` is the program's name, which Kubernetes uses as the fie
 
 
 def _field_manager(user: User) -> str:
-    """Return the program of a component, which Kubernetes uses as the field manager."""
+    """Return the program name of a component; Kubernetes uses the program name as the field manager."""
     if user == API_SERVER:
         return _API_SERVER
     return user.name.removeprefix("system:") if user.name.startswith(_COMPONENT) else CONTROLLER_MANAGER
@@ -74,7 +76,7 @@ class Parts(NamedTuple):
     engine: WriteEngine
     """The engine that executes the writes of controllers.
 
-    The engine of controllers decides on the caches that the controllers read.
+    The engine decides each write on the caches that the controllers read.
     """
     run: Runner
     broadcaster: EventBroadcaster
@@ -100,10 +102,9 @@ class Parts(NamedTuple):
         return False
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        """Return a controller's client, which writes as the controller's own user with that user's permissions.
+        """Return a controller's client; the client writes as the controller's own user with that user's permissions.
 
-        The requests of a controller are limited as the settings say (`controllers.kube_api_qps`), separately for each
-        controller.
+        The setting `controllers.kube_api_qps` limits the requests of each controller separately.
         """
         client = self.writer(descriptor.as_user, canonical=canonical)
         controllers = self.settings.controllers
@@ -115,7 +116,7 @@ class Parts(NamedTuple):
     def writer(self, user: User, *, canonical: bool = False, unfenced: bool = False) -> EngineClient:
         """Return a client with the user of a component.
 
-        `unfenced` is set for writes that every process makes, whether it is the leader or not.
+        `unfenced` is set for writes that every process makes, not only the leader.
         """
         fence = None if unfenced else self.fencing
         requester = Requester(user.name, user.groups, _USER_AGENT)
@@ -135,7 +136,7 @@ class Parts(NamedTuple):
         return self.recorder_of(descriptor.event_source, descriptor.as_user, in_series=descriptor.tells_in_series)
 
     def recorder_of(self, component: str, user: User, *, in_series: bool = False) -> Recorder:
-        """Return the Event recorder of a component, which uses the component's name in Kubernetes' Events."""
+        """Return the Event recorder of a component; recorded Events contain the component's name in Kubernetes."""
         client = self.writer(user, canonical=True, unfenced=True)
         return self.broadcaster.recorder(component, client, in_series=in_series)
 
@@ -149,7 +150,7 @@ class Parts(NamedTuple):
         )
 
     def apiserver_client(self, manager: str = _API_SERVER) -> EngineClient:
-        """Return a client for writes that every serving process makes, whether it is the leader or not.
+        """Return a client for writes that every serving process makes, not only the leader.
 
         `manager` is the field manager of the writes.
         """
@@ -205,16 +206,16 @@ class Parts(NamedTuple):
 def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Iterator[Controller]:
     """Build controllers with their options from the settings.
 
-    Controllers whose feature gate is off, or whose APIs are disabled, are omitted.
+    The result omits controllers whose feature gate is off, and controllers whose APIs are disabled.
     """
     running = with_served_kinds(with_gates_on(descriptors), parts.engine.kinds)
     return (each.build(parts, parts.settings.of(each.options)) for each in running)
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:
-    """Return the CA certificate to publish (PEM): the file in the settings or, if none is set, `own`.
+    """Return the CA certificate to publish (PEM): the content of the configured file, or `own` if none is configured.
 
-    Raises `SettingsError` if the file cannot be read.
+    Raises `SettingsError` if the configured file cannot be read.
     """
     named = settings.controllers.root_ca_file
     try:
@@ -228,8 +229,8 @@ def read_root_ca(settings: Settings, own: Path) -> str:
 def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[MonitoredController]:
     """Yield the controllers with their start delays.
 
-    Each controller starts `interval` seconds, plus a jitter, after the previous controller. The delays are those of
-    kube-controller-manager's `--controller-start-interval`; with the jitter, a delay is at most twice the interval.
+    Each controller starts `interval` seconds, plus a random jitter, after the previous controller. As with
+    kube-controller-manager's `--controller-start-interval`, interval and jitter together are at most twice `interval`.
     """
     start_after = 0.0
     for controller in controllers:

@@ -1,7 +1,7 @@
-"""The front of a serving process: its address, certificates, authentication, and the administrator's kubeconfig.
+"""Creates the front of a serving process: its address, certificates, authentication and kubeconfig.
 
-Guarantees: these errors are raised before any component starts: an address in use, unusable certificates or tokens, a
-kubeconfig that other users may read.
+Guarantees: an error is raised before any component starts if the address is in use, if certificates or tokens are
+unusable, or if other users may read the kubeconfig.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ KUBECONFIG: Final = "kubeconfig"
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INET6)}
-"""Addresses that are never assigned (RFC 5737, RFC 3849), to which a packet would take the default route."""
+"""Addresses that are never assigned to a machine (RFC 5737, RFC 3849); packets to them take the default route."""
 
 
 class Front:
@@ -70,10 +70,10 @@ class Front:
     ) -> None:
         """Create missing files in the data directory and read existing files.
 
-        Raises `SettingsError` if one cannot be used. Files that several processes share are in `server.identity_dir`,
-        if this is set. `find` reads the objects to which tokens of service accounts are bound. `kubeconfig` is the name
-        of the administrator's kubeconfig, which also contains the notes (`noted`) about the log. `on_use` is called
-        with each Secret whose token is used.
+        Raises `SettingsError` if a file cannot be used. Files that several processes share are in the directory
+        `server.identity_dir`, if this setting is set. `find` reads the objects to which tokens of service accounts are
+        bound. `kubeconfig` is the name of the administrator's kubeconfig, which also contains the notes (`noted`) about
+        the log. `on_use` is called with each Secret whose token is used.
         """
         self._settings = settings.server
         self._advertised = advertised_address(settings)
@@ -119,11 +119,11 @@ class Front:
         aggregator: Aggregator | None = None,
         barrier: StorageVersionBarrier | None = None,
     ) -> HttpServer:
-        """Return the HTTP server of `backend`; it also reloads certificates and tokens, and calls `housekeeping`.
+        """Return the HTTP server of `backend`, which also reloads certificates and tokens, and calls `housekeeping`.
 
         The server serves `kinds`, by default the kinds of the backend. If `limits` is None, the settings limit
-        concurrent reads and writes. `barrier` refuses writes until StorageVersions are published. After it was stopped,
-        the server serves for `delay` more seconds. Raises `SettingsError` if the address is in use.
+        concurrent reads and writes. `barrier` refuses writes until StorageVersions are published. After a request to
+        stop, the server serves for `delay` more seconds. Raises `SettingsError` if the address is in use.
         """
         filters = OuterFilters(self._settings, random=self._random)
         app = App(
@@ -159,8 +159,8 @@ class Front:
     def announce(self, url: str, *, claims: bool = True) -> None:
         """Write the administrator's kubeconfig for a server at `url`.
 
-        If `claims` is set, this process holds a lock on the kubeconfig as long as it runs. If another running process
-        holds the lock, this process writes another kubeconfig, whose name contains the port.
+        If `claims` is set, this process locks the kubeconfig until the process ends. If another running process has
+        locked the kubeconfig, this process writes another kubeconfig, whose name contains the port.
         """
         if claims:
             self._claim = Claim(self.kubeconfig)
@@ -180,7 +180,7 @@ class Front:
         )
 
     def release(self) -> None:
-        """Release the lock on the kubeconfig; remove the file if its name contains the port."""
+        """Release the lock on the kubeconfig; delete a kubeconfig whose name contains the port."""
         if self._claim is not None:
             if not self._claim.is_held:
                 self.kubeconfig.unlink(missing_ok=True)
@@ -245,7 +245,7 @@ def advertised_address(settings: Settings) -> str:
 def default_route_address(version: int) -> str:
     """Return this machine's address on its default route, or the loopback address if there is no such route.
 
-    No packet is sent.
+    The function sends no packet.
     """
     address, family = _ELSEWHERE[version]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,11 +1,10 @@
-"""A process that serves the API read-only, as it was at one revision of a log.
+"""Runs a process that serves, read-only, the objects that existed at one revision of a log.
 
 Guarantees:
-- The served objects are those at one revision, with the history before it. Events after that revision are never
-  visible. If the revision was compacted, or is before the log's beginning, an error is raised before any component
-  starts.
-- The process writes nothing to the database. The database is opened for reading, without migration, while other
-  processes may write to it. Every write request is denied, and no controller runs.
+- The process serves the objects at one revision, and the history before this revision. Later events are never visible.
+  If the revision was compacted, or is before the log's beginning, an error is raised before any component starts.
+- The process writes nothing to the database. The process opens the database for reading, without migration; other
+  processes may write to the database at the same time. The process denies every write request, and runs no controller.
 - The kubeconfig of this process is a separate file in the data directory.
 """
 
@@ -51,13 +50,13 @@ log = structlog.get_logger(__name__)
 
 
 class Moment(NamedTuple):
-    """A revision that can be served."""
+    """A revision of the log that the process can serve."""
 
     revision: Revision
     recorded_at: int
     """The time when the newest event of the revision was recorded, in microseconds since 1970."""
     lost: Collection[str]
-    """Resources that were compacted beyond this revision separately, so that their objects are unknown."""
+    """The resources that were compacted separately, beyond this revision, so that their objects are unknown."""
     known: Collection[Resource] | None
     """The resources whose objects are known; None means that no objects are lost."""
 
@@ -86,7 +85,7 @@ def find_moment(database: Database, text: str, *, now: int) -> Moment:
 
 
 class PastApplication(ServingProcess):
-    """A process that serves an old revision, connected but not yet started."""
+    """A process that serves an old revision; its components are connected, but not yet started."""
 
     def __init__(
         self, settings: Settings, event_log: EventLog, moment: Moment, *, clock: Clock, random: Random
@@ -136,11 +135,11 @@ def _reason(moment: Moment) -> str:
 def serve_past(
     settings: Settings, text: str, *, started: Callable[[PastApplication], None] = lambda application: None
 ) -> None:
-    """Serve the log in the settings as it was at a point in time, until the process receives a signal.
+    """Serve the log that the settings name, at one point in time, until the process receives a signal.
 
-    `started` is called with the application before it runs. The function must be called on the main thread, which
-    receives signals. Raises the errors of `find_moment`, `SettingsError` if settings are wrong, and `LogError` if the
-    log cannot be read.
+    The function calls `started` with the application before the application runs. The caller must be the main thread,
+    because only the main thread receives signals. Raises the errors of `find_moment`, `SettingsError` if settings are
+    wrong, and `LogError` if the log cannot be read.
     """
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()

@@ -1,6 +1,6 @@
 """Creates connections to kubelets from the settings.
 
-The code for connections to kubelets is imported at the first request to a kubelet.
+The process imports the code for these connections at the first request to a kubelet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctrlmgr.settings.kubelet_settings import KubeletSettings
 def kubelets_of(settings: KubeletSettings, files: CertificateFiles, *, clock: Clock) -> Make:
     """Return a function that creates the connections to kubelets; `files` are the files of the server's own authority.
 
-    Certificates that the settings name are read at once. Raises `SettingsError` if these certificates cannot be used.
+    The function reads the certificates that the settings name, and raises `SettingsError` if they cannot be used.
     """
 
     def issue(user: str, groups: Sequence[str]) -> tuple[bytes, bytes]:

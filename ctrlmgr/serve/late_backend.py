@@ -1,6 +1,6 @@
-"""Lets authentication read objects of a backend that is created later, because the backend needs authentication.
+"""Lets the authenticators read objects of the backend, although the backend is created after the authenticators.
 
-Guarantees: before `follow` is called, no object is found, so no token is valid.
+Guarantees: before the call of `follow`, `find` returns None for every object, so that no token is valid.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ctrlmgr.server import Backend
 
 
 class LateBackend:
-    """Reads objects from a backend that is set later. The instance must be used only on the event loop's thread."""
+    """Reads objects from a backend that `follow` sets. Only the event loop's thread may use the instance."""
 
     def __init__(self) -> None:
         """Create an instance without a backend."""
@@ -22,7 +22,7 @@ class LateBackend:
         self._backend = backend
 
     def find(self, resource: Resource, key: Key) -> Object | None:
-        """Return the current state of an object, None if it does not exist."""
+        """Return the current state of an object; None if the object does not exist."""
         return None if self._backend is None else self._backend.engine.cacher.get(resource, key)
 
     def use(self, secret: Object) -> None:

@@ -1,7 +1,8 @@
 """Creates the leader election of a process from the settings.
 
-Guarantees: if `leader_election.enabled` is set, every write of a controller carries the fence of its term. If it is not
-set, this process runs the controllers even if other processes run them too, and writes carry no fence.
+Guarantees: if `leader_election.enabled` is set, every write of a controller has the fence of the leader's term. If
+`leader_election.enabled` is not set, this process runs the controllers even if other processes run them too, and writes
+have no fence.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Leadership:
         self._clock = clock
 
     def election(self, runnables: Sequence[Runnable], informers: Informers, recorder: Recorder) -> Election:
-        """Return the runnable that runs `runnables` while this process leads; Events are recorded with `recorder`."""
+        """Return the runnable that runs `runnables` while this process leads, and records Events with `recorder`."""
         return Election(
             self.elector,
             informers.informer(LEASES),
@@ -73,5 +74,5 @@ class Leadership:
         )
 
     def close(self) -> None:
-        """End the database session that shows other processes that this process is alive."""
+        """End the database session by which other processes see that this process is alive."""
         self._sessions.close()

@@ -1,10 +1,10 @@
 """Notifies the service manager that started this process, with systemd's protocol over NOTIFY_SOCKET (sd_notify(3)).
 
 Guarantees:
-- READY is sent when the process is ready for the first time, STOPPING as soon as it begins to stop.
-- If a watchdog is configured, it is notified twice per period while the process is alive. A process is alive if the
-  event loop turns and the health checks pass.
-- If there is no service manager, no messages are sent. If a notification fails, the failure is logged, and the process
+- The process sends READY when it is ready for the first time, and STOPPING when it begins to stop.
+- If a watchdog is configured, the process notifies the watchdog twice per period while the process is alive. A process
+  is alive if its event loop completes turns and its health checks pass.
+- A process without a service manager sends no messages. If a notification fails, the process logs the failure and
   continues.
 """
 
@@ -22,7 +22,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN: Final = 0.1
-"""Seconds between checks of whether the process is ready."""
+"""The seconds between two checks whether the process is ready."""
 
 
 class ServiceManager:
@@ -42,7 +42,7 @@ class ServiceManager:
 
     @property
     def listens(self) -> bool:
-        """Return whether there is a service manager to notify."""
+        """Return whether this process has a service manager."""
         return bool(self._address)
 
     def run(self, stop: threading.Event) -> None:
@@ -60,7 +60,7 @@ class ServiceManager:
             self.send("WATCHDOG=1")
 
     def stopping(self) -> None:
-        """Send STOPPING."""
+        """Send the message STOPPING to the service manager."""
         self.send("STOPPING=1")
 
     def reloading(self, reload: Callable[[], None]) -> None:
@@ -83,7 +83,7 @@ class ServiceManager:
 
 
 def _watchdog(environment: Mapping[str, str]) -> float:
-    """Return the watchdog's period in seconds; 0 if there is no watchdog, or if it watches another process."""
+    """Return the watchdog's period in seconds; 0 if no watchdog watches this process."""
     period = environment.get("WATCHDOG_USEC", "")
     if not period.isdecimal() or environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0.0

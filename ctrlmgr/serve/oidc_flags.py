@@ -20,7 +20,7 @@ _ALGORITHMS: Final = frozenset(f"{kind}{bits}" for kind in ("RS", "PS", "ES") fo
 
 
 def issuer_of(settings: Settings) -> TrustedIssuer | None:
-    """Return the issuer in the settings, None if there is none; raises `SettingsError` if its settings are invalid."""
+    """Return the issuer that the settings describe, or None; raises `SettingsError` if the settings are invalid."""
     openid = settings.oidc
     if openid == OpenIdSettings():
         return None
@@ -53,7 +53,7 @@ def issuer_of(settings: Settings) -> TrustedIssuer | None:
 def _username_prefix(openid: OpenIdSettings) -> str:
     """Return the prefix of the names of users that the issuer authenticates.
 
-    If there were no prefix, the value of a claim other than the email could equal the name of another user.
+    Without a prefix, the value of a claim other than the email could equal the name of another user.
     """
     if openid.username_prefix == "-":
         return ""

@@ -1,6 +1,7 @@
-"""The common part of all serving processes: a front, a server, and a manager of runnables.
+"""Implements the common part of all serving processes: a front, a server, and a manager of runnables.
 
-Guarantees: every serving process stops in the same way; if it does not stop in time, `run` raises `CtrlmgrError`.
+Guarantees: every serving process stops in the same way. If a process does not stop in time, `run` raises
+`CtrlmgrError`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from ctrlmgr.server import Check, HttpServer
 
 
 class ServingProcess:
-    """A serving process, connected but not yet started. Each subclass creates its `server`."""
+    """A serving process that is not yet started. Each subclass creates its own `server`."""
 
     server: HttpServer
 
     def __init__(self, front: Front, *, clock: Clock, patience: float = 0.0) -> None:
-        """Create a process that serves behind `front`; its manager has no runnables yet.
+        """Create a process that serves behind `front`; the process's manager has no runnables yet.
 
         Each phase of the manager has its default grace period and `patience` more seconds to stop.
         """
@@ -32,7 +33,7 @@ class ServingProcess:
 
     @property
     def kubeconfig(self) -> Path:
-        """The path of the administrator's kubeconfig; set by `announce`."""
+        """The path of the administrator's kubeconfig; `announce` sets this attribute."""
         return self._front.kubeconfig
 
     def announce(self, *, claims: bool = True) -> None:

@@ -1,10 +1,10 @@
-"""Reports when a serving process is ready: a line in the log, and a file for scripts that wait for it.
+"""Reports that a serving process is ready: by a line in the log, and by a file for scripts that wait for readiness.
 
 Guarantees:
-- The line `ready` is logged once, when all checks of `/readyz` pass for the first time. The line `ready` is the last
-  line of the start; the lines about objects that the process publishes precede it.
-- The ready file exists only while the process is ready or stopping, and contains the server's URL. A ready file that an
-  earlier process has left behind is removed at the start.
+- The process logs the line `ready` once, when all checks of `/readyz` pass for the first time. The line `ready` is the
+  last log line of the start; log lines about published objects precede the line `ready`.
+- The ready file exists only while the process is ready or stopping, and contains the server's URL. At its start, the
+  process deletes a ready file of an earlier process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN: Final = 0.05
-"""Seconds between checks of whether the process is ready."""
+"""The seconds between two checks whether the process is ready."""
 
 _PUBLISHING: Final = 5.0
 """The maximum number of seconds for which a ready process waits until its address is published."""
@@ -42,11 +42,11 @@ class Readiness:
         clock: Clock,
         is_published: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Report in the log and in the file `file` when `is_ready` returns True.
+        """Create a runnable that reports readiness, in the log and in the file `file`, when `is_ready` returns True.
 
         Raises `SettingsError` if `file` cannot be removed. `is_published` returns whether a ready process has published
-        its address. The report waits for the publication, but only for a limited time, because the process serves
-        without it.
+        its address. The report waits for the publication of the address, but only for a limited time, because the
+        process serves even without the publication.
         """
         self._is_ready = is_ready
         self._is_published = is_published
@@ -57,7 +57,7 @@ class Readiness:
         self._change(lambda path: path.unlink(missing_ok=True))
 
     def run(self, stop: threading.Event) -> None:
-        """Wait until the process is ready, report it, and remove the file when `stop` is set."""
+        """Wait until the process is ready, report the readiness, and delete the ready file when `stop` is set."""
         while not self._is_ready():
             if stop.wait(_LOOK_AGAIN):
                 return
@@ -71,7 +71,7 @@ class Readiness:
         self._change(lambda path: path.unlink(missing_ok=True))
 
     def _write(self, path: Path) -> None:
-        """Write the complete file atomically, for readers that wait until it exists."""
+        """Write the complete ready file atomically, because readers wait until the file exists."""
         part = path.with_name(f"{path.name}.part")
         part.write_text(f"{self._url}\n", encoding="utf-8")
         part.replace(path)

@@ -1,11 +1,13 @@
-"""A process that plays a recording of a cluster and serves it read-only, without storing anything.
+"""Runs a process that plays a recording of a cluster, and serves the recorded objects read-only.
 
 Guarantees:
-- The process runs no controllers and opens no database. Its certificates and kubeconfig are in the subdirectory `play`
-  of the data directory. Therefore the kubeconfig of a real server never refers to this process.
+- The process runs no controllers and opens no database. The process's certificates and kubeconfig are in the
+  subdirectory `play` of the data directory. Therefore the kubeconfig of a real server never refers to a process that
+  plays a recording.
 - Errors such as an unusable recording or an address in use are raised before any component starts.
-- If writes are pretended, clients can still create and change real Leases, which are in a separate log with its own
-  revisions. The recorded Leases are hidden, because their holders do not run and so cannot release them.
+- If the process pretends writes, clients can still create and change real Leases; the real Leases are in a separate log
+  with its own revisions. The process hides the recorded Leases, because their holders do not run, and therefore cannot
+  release the Leases.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class Playing(NamedTuple):
 
 
 class PlayedApplication(ServingProcess):
-    """A process that plays a recording, connected but not yet started."""
+    """A process that plays a recording; its components are connected, but not yet started."""
 
     def __init__(self, settings: Settings, playing: Playing, *, clock: Clock, random: Random) -> None:
         """Read the recording and connect the components.
@@ -129,7 +131,7 @@ class PlayedApplication(ServingProcess):
         self.manager.add(self.playback, Phase.MEMBERS)
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set or, if configured, until the recording ends; raises the errors of runnables."""
+        """Run until `stop` is set or, if configured, until the end of the recording; raises the errors of runnables."""
         if self._until_end:
             self.playback.on_end(stop.set)
         super().run(stop)
@@ -162,10 +164,10 @@ class PlayedApplication(ServingProcess):
 def serve_recording(
     settings: Settings, playing: Playing, *, started: Callable[[PlayedApplication], None] = lambda application: None
 ) -> None:
-    """Serve a recording in this process until it receives a signal, or until the recording ends.
+    """Serve a recording in this process until the process receives a signal, or until the recording ends.
 
-    `started` is called with the application before it runs. The function must be called on the main thread, which
-    receives signals. Raises the errors of `PlayedApplication` and its runnables.
+    The function calls `started` with the application before the application runs. The caller must be the main thread,
+    because only the main thread receives signals. Raises the errors of `PlayedApplication` and its runnables.
     """
     interpreter.tune()
     log.info("reading the recording", file=str(playing.recording))
@@ -189,9 +191,9 @@ def serve_recording(
 
 
 def _apart(settings: Settings) -> Settings:
-    """Return the settings with a separate data directory, and create it.
+    """Return the settings with a separate data directory, and create this directory.
 
-    Raises `SettingsError` if it cannot be created.
+    Raises `SettingsError` if the data directory cannot be created.
     """
     folder = settings.data_path / FOLDER
     try:

@@ -25,11 +25,11 @@ class Limiting:
     pages: Mapping[str, Page] = field(default_factory=dict)
     """Pages that show the state of the request limits, by path."""
     housekeeping: Sequence[Callable[[], object]] = ()
-    """Functions that must be called about once a second."""
+    """Functions that the server must call about once a second."""
 
 
 def new_limiting(settings: ServerSettings, backend: Backend, *, clock: Clock) -> Limiting:
-    """Return the request limits that the settings configure; raises `SettingsError` if they are invalid."""
+    """Return the request limits that the settings configure; raises `SettingsError` if these settings are invalid."""
     if not settings.priority_and_fairness:
         return Limiting(InFlightLimits(settings.max_reads, settings.max_writes))
     total = settings.max_reads + settings.max_writes

@@ -18,9 +18,9 @@ _DIRECTORY: Final = "front-proxy"
 
 
 def front_proxy_certificate(settings: Settings, files: CertificateFiles, *, clock: Clock) -> FrontProxyCertificate:
-    """Return the client certificate; if the settings name none, create one beside this server's authority.
+    """Return the client certificate; if the settings name none, create one in the authority's directory.
 
-    Raises `SettingsError`.
+    Raises `SettingsError` if the client certificate cannot be used or created.
     """
     options = settings.of(Options)
     named = [options.proxy_client_cert_file, options.proxy_client_key_file]
@@ -33,7 +33,7 @@ def front_proxy_certificate(settings: Settings, files: CertificateFiles, *, cloc
 
 
 def with_front_proxy(settings: Settings, certificate: FrontProxyCertificate) -> Settings:
-    """Return settings with which the autoscaler presents the same client certificate to the servers of metrics APIs."""
+    """Return settings with which the autoscaler presents this client certificate to the servers of metrics APIs."""
     file, key = map(str, certificate.files)
     options = replace(settings.of(Options), proxy_client_cert_file=file, proxy_client_key_file=key)
     return replace(settings, declared={**settings.declared, Options: options})

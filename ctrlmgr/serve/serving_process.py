@@ -1,13 +1,14 @@
-"""The serving process: it opens the log, runs the application, and handles signals and the service manager.
+"""Runs the serving process: opens the log, runs the application, and handles signals and the service manager.
 
 Guarantees:
-- If another process serves the data directory, an error is raised before any file is opened, unless the settings allow
-  it.
-- If the database cannot be opened, an error is raised before any component starts. All errors of `Application` are also
-  raised before any component starts.
-- SIGTERM and SIGINT stop the process in order. SIGHUP reloads the log level and format; certificates and tokens are
-  reloaded every second in any case. On a terminal, SIGHUP stops the process, because the terminal was closed.
-- The log is closed in any case.
+- If another process serves the data directory, `serve` raises an error before it opens any file, unless the settings
+  allow several processes.
+- If the database cannot be opened, `serve` raises an error before any component starts. `serve` also raises all errors
+  of `Application` before any component starts.
+- SIGTERM and SIGINT stop the process gracefully. SIGHUP reloads the log level and the log format. Certificates and
+  tokens are reloaded every second, even without a signal. If the process runs on a terminal, SIGHUP means that the
+  terminal was closed, and stops the process.
+- `serve` closes the log even if an error occurs.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def serve(
 ) -> None:
     """Run ctrlmgr in this process until the process receives a signal.
 
-    `started` is called with the application before it runs. `read_settings` reads the settings again for SIGHUP. The
-    function must be called on the main thread, which receives signals. Raises `SettingsError` if settings are wrong,
-    `LogError` if the log cannot be opened, and the errors of runnables.
+    The function calls `started` with the application before the application runs. `read_settings` reads the settings
+    again after SIGHUP. The caller must be the main thread, because only the main thread receives signals. Raises
+    `SettingsError` if settings are wrong, `LogError` if the log cannot be opened, and the errors of runnables.
     """
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()
@@ -62,7 +63,8 @@ def serve(
         require_unclaimed(settings.data_path / KUBECONFIG)
     with spans.installed(tracer_of(settings)), _opened(settings, clock, random) as event_log:
         application = Application(settings, event_log, clock=clock, random=random)
-        # The rest is done only after settings and database were checked, because other files may not belong to ctrlmgr.
+        # The permissions of files are changed only after the check of settings and database, because other files may
+        # not belong to ctrlmgr.
         narrow(settings.data_path, _private_files(settings))
         if settings.identity_path:
             narrow(settings.identity_path, settings.identity_path.glob("*.token"))

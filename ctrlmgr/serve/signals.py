@@ -1,7 +1,7 @@
 """Runs a function until the process receives a signal to stop.
 
-Guarantees: the first SIGTERM or SIGINT stops the function in order. A second signal ends the process at once, which
-loses no data because the log is durable at any time. SIGHUP reloads the settings.
+Guarantees: the first SIGTERM or SIGINT stops the function gracefully. A second signal ends the process at once. No data
+is lost, because the log is durable at any time. SIGHUP reloads the settings.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ def run_until_signalled(
 ) -> None:
     """Call `run` on a thread, and set its event when the process receives a signal.
 
-    Raises the errors that `run` raises. `stopping` is called at the signal to stop, and `hang_up` at every earlier
-    SIGHUP, both on the calling thread. If `hang_up` is not given, SIGHUP stops the process too, unless SIGHUP is
-    ignored (nohup).
+    Raises the errors that `run` raises. The function calls `stopping` at the signal to stop, and `hang_up` at every
+    earlier SIGHUP, both on the caller's thread. If `hang_up` is not given, SIGHUP stops the process too, unless SIGHUP
+    is ignored (nohup).
 
-    A Python signal handler interrupts this thread anywhere, even while it holds a lock that `Event.set` needs.
-    Therefore the handlers do nothing; the interpreter writes the signal's number to a socket, which this thread reads.
+    A Python signal handler may interrupt the main thread anywhere, even while the thread holds a lock that `Event.set`
+    needs. Therefore the signal handlers do nothing; the interpreter writes the signal's number to a socket, and the
+    main thread reads the socket.
     """
     stop, failures = threading.Event(), list[BaseException]()
     reading, writing = socket.socketpair()
@@ -58,7 +59,7 @@ def run_until_signalled(
                     hang_up()
                 continue
             if stop.is_set():
-                # This is the second signal. Because the log is durable, no acknowledged write is lost.
+                # The second signal ends the process at once; because the log is durable, no acknowledged write is lost.
                 os._exit(128 + number)
             log.info("stopping", signal=signal.Signals(number).name)
             stop.set()

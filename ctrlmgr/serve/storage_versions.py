@@ -1,4 +1,4 @@
-"""Connects the publication of StorageVersions with the filter that refuses writes until it is complete."""
+"""Connects the publication of StorageVersions with the filter that refuses writes until the publication is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the TLS settings, which name the certificates, versions and ciphers that the server uses."""
+"""Reads the TLS settings: the certificates, versions and ciphers that the server uses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _default_pair(certificate: str, key: str) -> Pair | None:
 
 
 def _named_pair(text: str) -> NamedPair:
-    """Parse CERT,KEY[:NAME,...] (component-base `cli/flag/namedcertkey_flag.go`)."""
+    """Parse a value `CERT,KEY[:NAME,...]` of the setting (component-base `cli/flag/namedcertkey_flag.go`)."""
     files, _, names = text.partition(":")
     certificate, comma, key = (part.strip() for part in files.partition(","))
     if not (certificate and comma and key) or "," in key:

@@ -81,7 +81,7 @@ class Claim:
 
 
 def require_unclaimed(path: Path) -> None:
-    """Raise `SettingsError` if another process, which serves the directory, has claimed the kubeconfig at `path`."""
+    """Raise `SettingsError` if another running process has claimed the kubeconfig at `path`."""
     if not path.with_name(f"{path.name}.lock").exists():
         return
     claim = Claim(path)
@@ -93,7 +93,7 @@ def require_unclaimed(path: Path) -> None:
 
 
 def _place(path: Path) -> str:
-    """Return the server's address in a kubeconfig, as a phrase that is appended to an error message."""
+    """Return a phrase with the server's address in a kubeconfig; error messages end with this phrase."""
     try:
         return f", on {yaml.safe_load(path.read_text())['clusters'][0]['cluster']['server']}"
     except (OSError, yaml.YAMLError, LookupError, TypeError):

@@ -1,9 +1,9 @@
 """Serializes and batches appends that change a shared object.
 
-While such an append is in progress, further writes that change the same shared object wait. When the append has
-finished, the serializer decides the waiting writes one after another, each after the changes of the previous writes,
-and appends these writes together. Therefore, if a hundred creations change one ResourceQuota, each costs little more
-than an append without a shared object.
+While an append is in progress, further writes that change its shared object wait. After the append, the serializer
+decides the waiting writes one after another, each on the result of the previous writes, and appends these writes
+together. For example, if a hundred creations change one ResourceQuota, each creation costs little more than an append
+without a shared object.
 
 Guarantees: in this process, only one append per shared object is in progress at a time. Appends begin in the order of
 the calls. A refused write does not affect the other writes of its batch. If the log refuses a batch, each write of the
@@ -59,7 +59,7 @@ class AppendSerializer:
         self._working: set[asyncio.Task[None]] = set()
 
     async def append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
-        """Append after earlier writes of the shared object, and return this append's events.
+        """Append a write after all earlier writes of its shared object, and return the events of the write.
 
         Raises `CtrlmgrError` if the write is refused.
         """
@@ -110,7 +110,7 @@ class AppendSerializer:
             _tell(admitted, events)
 
     def _decide(self, together: Sequence[_Waiting]) -> tuple[list[_Waiting], Sequence[Proposal]]:
-        """Return the writes that are not refused, and the changes of the shared objects."""
+        """Decide the waiting writes; return the accepted writes, and the changes of the shared objects."""
         overlay = Overlay(self._view)
         admitted: list[_Waiting] = []
         for each in together:

@@ -1,7 +1,7 @@
-"""Connects the parts behind the API of one process: the cache, the engine, the driver and the watches.
+"""Connects the components behind the API of one process: the cache, the engine, the driver and the watches.
 
-The backend runs on the server's event loop. The backend does nothing before the context `running` is entered, and has
-released all resources after it.
+The backend runs on the server's event loop. The backend starts when its context `running` is entered, and has released
+all resources when the context ends.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FOLLOWERS = 2
 
 
 class Backend:
-    """The parts behind the API; `api` processes requests."""
+    """Holds the components behind the API; its attribute `api` processes requests."""
 
     def __init__(
         self,
@@ -73,12 +73,13 @@ class Backend:
         """Create a backend that serves `kinds` from `event_log`, whose feed is `feed`.
 
         The cache keeps at least `window` events for watchers. If `is_past` is set, the log ends in the past, and
-        clients may read every revision. `tokens` issues tokens of service accounts; if it is None, no tokens are
-        issued. `rewinds` says whether the log may be reset to an earlier revision, after which clients may have
-        revisions that do not exist. The kinds and their admission are created from `blueprint`. Admission checks users'
-        permissions with `rights`; if it is None, every write is allowed. `runtime` serves the pods on simulated nodes,
-        and `kubelets`, if given, serves the pods on other nodes. Tables contain ages at the time of the clock
-        `shown_at`, which is `clock` by default. A watch without a timeout lasts `shortest_watch` seconds or more.
+        clients may read every revision. `tokens` issues tokens of service accounts; if `tokens` is None, the server
+        issues no tokens. `rewinds` is True if the log may be reset to an earlier revision; after a reset, clients may
+        have revisions that do not exist. The kinds and their admission are created from `blueprint`. Admission checks
+        users' permissions with `rights`; if `rights` is None, every write is allowed. `runtime` serves the pods on
+        simulated nodes, and `kubelets`, if given, serves the pods on other nodes. Tables contain ages at the time of
+        the clock `shown_at`, which is `clock` by default. A watch without a timeout lasts `shortest_watch` seconds or
+        more.
         """
         self.kinds = kinds
         # Reads of the log can block, so they have threads of their own; otherwise other work would wait behind them.
@@ -132,13 +133,13 @@ class Backend:
         )
 
     def add_batch_listener(self, listener: BatchListener) -> None:
-        """Call `listener` before and after several requests that are answered in one turn of the event loop."""
+        """Call `listener` before and after each turn of the event loop in which several requests are answered."""
         self._driver.round = listener
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation of the engine, and return its result.
 
-        `run` may be called on any thread except the event loop's.
+        Any thread except the event loop's thread may call `run`.
 
         Raises the operation's error, and `ServiceUnavailable` if the event loop is not running.
         """
@@ -147,7 +148,7 @@ class Backend:
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine `work` on the event loop, and return its result.
 
-        `wait_for` may be called on any thread except the event loop's.
+        Any thread except the event loop's thread may call `wait_for`.
 
         Raises the error of `work`, and `ServiceUnavailable` if the event loop is not running.
         """
@@ -157,7 +158,7 @@ class Backend:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def step(self) -> None:
-        """Apply all acknowledged events to the cache that are known without waiting."""
+        """Apply those acknowledged events to the cache that are available without waiting."""
         self._follower.is_current()
 
     async def catch_up(self) -> None:
@@ -167,7 +168,7 @@ class Backend:
     def call(self, calls: Sequence[Call]) -> list[Reply]:
         """Call other processes, and wait for their responses.
 
-        The method may be called on any thread except that of the event loop.
+        Any thread except the event loop's thread may call this method.
         """
         if self._loop is None:
             return [Reply(problem="dial tcp: the server does not run") for _ in calls]
@@ -203,7 +204,7 @@ class Backend:
         self.api.close()
 
     async def end_watches_within(self, grace: float) -> None:
-        """End all watches evenly; return when all watches have ended, or after `grace` seconds."""
+        """End all watches one after another within `grace` seconds, and return when all watches have ended."""
         self._watches.pace.begin(grace)
         self._hub.close()
         await self._watches.pace.all_ended()

@@ -1,7 +1,7 @@
 """Declares the interface of the runtime of simulated containers, and parses the options of requests for containers.
 
-Guarantees: the response says whether an object does not exist or cannot be reached. The error messages are those of
-kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`).
+Guarantees: the response shows whether an object does not exist, or exists and cannot be reached. The error messages are
+those of kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Output(Protocol):
 
     @property
     def data(self) -> bytes:
-        """The bytes."""
+        """The written bytes."""
 
 
 class Execution(Protocol):
@@ -131,7 +131,7 @@ class _Placed(msgspec.Struct):
 
 
 def has_no_log(target: Target, part: str, obj: Object) -> bool:
-    """Return whether the request is for the log of a pod without a node. The log of such a pod is empty."""
+    """Return whether the request is for the log of a pod without a node, because such a log is empty."""
     if part != "log" or target.kind.resource.plural != "pods":
         return False
     spec = obj.view(_Placed).spec

@@ -28,7 +28,7 @@ MAX_ANSWER: Final = 16 * 1024 * 1024
 _CONTEXTS: Final = 64
 """Maximum number of cached TLS contexts.
 
-There is a TLS context for each combination of authorities and client certificate.
+Each combination of authorities and client certificate has its own TLS context.
 """
 _CONTEXT_BYTES: Final = 16 * 1024 * 1024
 """Maximum total size of the cached authorities and client certificates, in bytes."""
@@ -47,10 +47,10 @@ _Trust = tuple[bytes, bytes, bool]
 
 
 class Connections:
-    """Keeps HTTP connections. An instance is used on the event loop that created it."""
+    """Keeps HTTP connections; only the event loop on which an instance was created may use the instance."""
 
     def __init__(self) -> None:
-        """Start without connections."""
+        """Create an object without connections."""
         self._contexts: BoundedCache[_Trust, ssl.SSLContext] = BoundedCache(
             "tls-contexts", entries=_CONTEXTS, size=_CONTEXT_BYTES
         )

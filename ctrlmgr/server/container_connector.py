@@ -1,8 +1,8 @@
-"""Serves requests for running containers and proxies, through the node's kubelet or through the simulation.
+"""Serves requests for running containers, and proxy requests, through the node's kubelet or the simulation.
 
 Guarantees:
 - The simulation serves pods on simulated nodes, and the kubelet of the node serves all other pods.
-- The connections to kubelets are loaded at the first request that needs them.
+- The code for kubelets is loaded at the first request that needs a kubelet.
 - Each connection is counted in `apiserver_longrunning_requests` while it is open.
 """
 
@@ -88,7 +88,7 @@ class Connection(NamedTuple):
 
 
 Make: TypeAlias = Callable[[], Kubelets]
-"""A function that returns the connections to kubelets; it is called once, at the first request that needs one."""
+"""A function that creates the connections to kubelets; the first request that needs a kubelet calls it."""
 
 
 class Connector:
@@ -111,7 +111,7 @@ class Connector:
         self._logs = Logs(view)
 
     def close(self) -> None:
-        """Close all connections; connections that are requested later are closed immediately."""
+        """Close all connections, and close connections that clients request later at once."""
         self._logs.close()
         if self._simulated is not None:
             self._simulated.close()

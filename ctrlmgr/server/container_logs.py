@@ -1,8 +1,8 @@
 """Sends logs of containers, as a whole or line by line while the container writes.
 
 Guarantees:
-- A client that follows a log receives each line as soon as it is available. The pod is read again regularly, so the log
-  ends when the pod is deleted.
+- A client that follows a log receives each line as soon as the line is available. The server reads the pod again
+  regularly, and ends the log when the pod was deleted.
 - A client that reads none of the log for `READ_PATIENCE` seconds is disconnected.
 - All logs that clients follow end when the server stops.
 """
@@ -25,7 +25,7 @@ from ctrlmgr.server.watch.watching import READ_PATIENCE
 
 _HEADERS: Final = (TEXT_TYPE, NO_CACHE, NO_SNIFFING)
 _LOOK: Final = 0.25
-"""Maximum seconds between two reads of the pod, whose state may have changed."""
+"""The maximum number of seconds between two reads of the pod, because the pod's state may change."""
 
 
 class Logs:
@@ -38,7 +38,7 @@ class Logs:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """End all logs that clients follow; logs that are requested later end immediately."""
+        """End all logs that clients follow, and end logs that clients request later at once."""
         self._closing.set()
         for each in self._waiting:
             _wake(each)

@@ -1,9 +1,9 @@
 """Runs the engine's operations on the event loop, and performs their commands without blocking the event loop.
 
 Guarantees (in addition to those that `engine.operations` requires of a driver):
-- An append is durable, or its refusal is final, before the operation that made it continues. If the outcome of an
-  append is unknown after `WRITE_PATIENCE` seconds, the operation fails with 504. An append with an unknown outcome may
-  still reach the log, so the client must read the object again.
+- An operation that appends continues only after the append is durable or finally refused. If the outcome of an append
+  is unknown after `WRITE_PATIENCE` seconds, the operation fails with 504. An append with an unknown outcome may still
+  reach the log, so the client must read the object again.
 - After a refused append, the operation reads a state that contains all events that caused the refusal.
 - A slow read continues as long as the database answers other queries. If the database does not respond to other
   queries, the read fails with 503.
@@ -38,20 +38,20 @@ T = TypeVar("T")
 
 
 class BatchListener(Protocol):
-    """Is called before and after several operations continue in one turn of the event loop."""
+    """Receives a call before and after each turn of the event loop in which several operations continue."""
 
     def begin_batch(self) -> None:
-        """Handle the beginning of a round, before the first of the operations continues."""
+        """Handle the beginning of a round; the first operation of the round continues after this call."""
 
     def end_batch(self) -> None:
-        """Handle the end of a round, after the last of the operations has ended or waits again."""
+        """Handle the end of a round; all operations of the round have ended or wait again."""
 
 
 WRITE_PATIENCE = 4.5
 """Maximum duration of an append, in seconds."""
 
 READ_PATIENCE = 1.0
-"""Seconds after which a slow read checks that the log still responds; the check is repeated at this interval."""
+"""The seconds between two checks, during a slow read, that the log still responds."""
 
 
 class Driver:
@@ -83,7 +83,7 @@ class Driver:
         self._caller = caller or Caller(SystemClock())
         self._admission_causes = AdmissionCauseDedup(event_log)
         self._serializer = AppendSerializer(view, self._submitted, self._current)
-        # Appends that have ended, with the futures of their callers. The committing thread adds appends.
+        # Appends that have ended, with the futures of their callers. The committing thread adds entries to this list.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
         # whether `_resolve_ended` is scheduled; the committing thread sets this, and the event loop clears it
         self._resolving = False
@@ -185,7 +185,7 @@ class Driver:
         except RequestTimeout:
             raise
         except CtrlmgrError:
-            # the operation then decides on an older state, and the log refuses its append again
+            # after a failure, the operation decides on an older state, and the log refuses the operation's append again
             with suppress(LogError):
                 await self._follower.catch_up()
             raise
@@ -214,7 +214,7 @@ class Driver:
 
     def _resolve_ended(self) -> None:
         """Resolve the futures of appends that have ended."""
-        # cleared before reading, so an append that ends from here on is resolved by the next call
+        # the flag is cleared first, so that the next call resolves the appends that end from here on
         self._resolving = False
         loop, listener = asyncio.get_running_loop(), self.round
         if listener is not None:

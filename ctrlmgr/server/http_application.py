@@ -1,8 +1,8 @@
-"""The application passes each request through the handler chain, and responds to every error.
+"""Passes each request through the handler chain, and sends a response for every error.
 
 Guarantees:
 - The response to every error is a `Status`. An unexpected error is logged, and the response is a 500 without details.
-- Every request for a resource is counted and timed exactly once, under kube-apiserver's metric names.
+- The metrics count and time every request for a resource exactly once, under kube-apiserver's names.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UNEXPECTED = "Internal error occurred: something unexpected went wrong; the ser
 
 
 class App:
-    """Answers HTTP requests. The application of a process; all connections share the same instance."""
+    """The HTTP application of a process, which answers requests; all connections share one instance."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class App:
         `ends_watches` is set, a watch ends when its user loses the permission to start it. `aggregator` handles
         requests for versions that extension servers serve. `filters` are the steps that a request passes before
         authentication. `deadlines` limits the time of requests, by default to a minute. When the server stops, watches
-        end evenly within `watch_grace` seconds, or at once if it is 0. `logs_requests` says whether a log line is
-        written for each request. `barrier` refuses writes until StorageVersions are published.
+        end evenly within `watch_grace` seconds, or at once if `watch_grace` is 0. `logs_requests` says whether a log
+        line is written for each request. `barrier` refuses writes until StorageVersions are published.
         """
         self._filters = filters
         self._watch_grace = watch_grace
@@ -148,7 +148,7 @@ class App:
                     await self._auditing.stored(record, stage)
 
     def _end_measuring(self, request: Request, place: Place, measured: Latencies, seconds: float) -> None:
-        """Write the latencies of a request to its audit event, if it was slow, and to the request log."""
+        """Write the latencies of a request to the request log and, if the request was slow, to its audit event."""
         latencies.end()
         if request.audit is not None:
             request.notes.annotations.update(measured.annotations(seconds))
@@ -175,8 +175,8 @@ class App:
     async def drain(self) -> None:
         """End all watches and connections to containers, because the server is stopping.
 
-        If the filters refuse new requests from now on, the running requests end first. Watches end within their grace
-        period, if they have one.
+        If the filters refuse new requests from now on, the running requests end before the watches. Watches end within
+        their grace period, if one is configured.
         """
         async with asyncio.TaskGroup() as ending:
             if self._filters is not None and self._filters.refuses_at_the_end:

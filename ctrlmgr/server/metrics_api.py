@@ -1,10 +1,10 @@
-"""An extension API server for `metrics.k8s.io/v1beta1`, which serves the usage of pods and nodes.
+"""Implements an extension API server for `metrics.k8s.io/v1beta1`, which serves the usage of pods and nodes.
 
 Guarantees:
 - The server accepts only requests of a front proxy that `authenticator` authenticates. The server does not authorize
   users, because the front proxy has authorized them.
-- All kinds of this server are read-only. A list is computed when a client requests it; label and field selectors are
-  applied.
+- All kinds of this server are read-only. The server computes a list when a client requests the list, and applies label
+  and field selectors.
 
 Source: metrics-server `pkg/api`; errors are those of apiserver's generic handlers.
 """

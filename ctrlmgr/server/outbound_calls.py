@@ -1,12 +1,12 @@
-"""Calls other processes over HTTPS, as the engine requests with `CallOut` commands.
+"""Calls other processes over HTTPS; an operation of the engine requests calls with `CallOut` commands.
 
 Guarantees:
 - A call ends within its timeout, which covers the time from connecting to the last byte. If a call is retried, each
   attempt has its own timeout.
-- If a server responds with 429 or 5xx and `Retry-After`, the same call is sent again after the time in `Retry-After`,
-  within the call's timeout.
+- If a server responds with 429 or 5xx and `Retry-After`, the caller sends the call again after the time in
+  `Retry-After`, within the call's timeout.
 - A failed call raises no error; the reply contains the error message of Go's HTTP client.
-- The HTTP client library is imported at the first call, so that a process without calls does not load it.
+- The HTTP client library is imported at the first call, so that a process without calls does not load the library.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Caller:
     """Calls other processes. An instance is used on one event loop."""
 
     def __init__(self, clock: Clock) -> None:
-        """Start without connections; `clock` measures the duration of calls."""
+        """Create an object without connections; `clock` measures the duration of calls."""
         self._clock = clock
         self._connections: _Connections | None = None
 

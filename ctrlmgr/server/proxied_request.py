@@ -1,7 +1,7 @@
-"""A request that is forwarded to another server, with the interface that `http.proxying` requires.
+"""Adapts a request to the interface that `http.proxying` requires for forwarding the request to another server.
 
-Guarantees: the response is audited and counted like any other response, and has the request's `Audit-Id` and warnings.
-The response to an accepted upgrade contains only what the other server sent.
+Guarantees: the server audits and counts the response like any other response, and adds the request's `Audit-Id` and
+warnings. The server adds nothing to the response to an accepted upgrade.
 """
 
 from __future__ import annotations

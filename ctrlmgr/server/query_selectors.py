@@ -1,8 +1,8 @@
 """Parses the selectors in a request's query for authorizers.
 
 Guarantees: if a field selector requires a name and the whole query is valid, authorization rules with `resourceNames`
-are checked against this name. If the field selector or the label selector is malformed, authorizers still use the other
-selector. The verb refuses the malformed selector later with its own error.
+are compared with this name. If one of the two selectors (field or label) is malformed, authorizers still use the valid
+selector. After authorization, the verb refuses the malformed selector with the verb's own error.
 
 Source: apiserver `pkg/endpoints/request/requestinfo.go`, `pkg/endpoints/filters/authorization.go`.
 """

@@ -1,12 +1,12 @@
-"""A request in the form that the API uses; it reads its `Exchange` lazily.
+"""Defines the API's form of a request; a `Request` parses its `Exchange` only when necessary.
 
 Guarantees:
 - At most `BODY_LIMIT` bytes of a request body are held in memory. The request body must arrive within `BODY_PATIENCE`
   seconds.
-- A response needs no memory except its own bytes and the TLS buffer of one piece. A response is sent as fast as the
-  client reads.
+- A response needs no memory except its own bytes and the TLS buffer of one piece. The server sends a response as fast
+  as the client reads.
 - The query is parsed as Go's `url.Values`: malformed pairs are dropped, and names keep all their values in order. A
-  query with too many pairs is dropped as a whole.
+  query with too many pairs counts as empty.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _ANONYMOUS = User("system:anonymous")
 
 
 class Request:
-    """One request, with the methods to answer it."""
+    """One HTTP request, with methods that answer the request."""
 
     __slots__ = (
         "_exchange",
@@ -111,11 +111,13 @@ class Request:
         self.notes = AuthenticationNotes()
         """Warnings and annotations that the authenticators returned."""
         self.code = 0
-        """The HTTP status of the response, set when its head is sent; 0 before."""
+        """The HTTP status of the response; 0 until the response's head is sent."""
         self.metrics: RequestMetrics | None = None
         """The metrics in which the request is counted; None if it is not counted."""
         self.seat: Seat = FREE
-        """The request's place among the concurrent requests, which it returns while the server waits for the body."""
+        """The request's place among the concurrent requests; the request returns the place while the server waits for
+        the body.
+        """
         self.has_timed_out = False
         """Whether the request has taken too long, so that the output of its handler is dropped."""
         self.headers: Sequence[Header] = ()

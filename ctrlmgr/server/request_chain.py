@@ -1,4 +1,4 @@
-"""The handler chain consists of the steps through which every request passes, in this order.
+"""Implements the handler chain: every request passes through the following steps in this order.
 
 | step | determines | may answer with |
 |---|---|---|
@@ -92,9 +92,9 @@ class Limits(Protocol):
     """Limits the number of requests that run at the same time."""
 
     def seat(self, request: Request, attributes: Attributes, /) -> Seat:
-        """Take a place for a request until its `end`, and return the place.
+        """Take a place for a request, and return the place, which the request holds until `end`.
 
-        Raises `Overloaded` if there is no place.
+        Raises `Overloaded` if no place is free.
         """
 
 
@@ -110,19 +110,19 @@ class ChainBackend(Protocol):
         """The handler of requests for resources."""
 
     def step(self) -> None:
-        """Apply all acknowledged events to the cache that are known without waiting."""
+        """Apply those acknowledged events to the cache that are available without waiting."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Run the backend on the current event loop while the context is open."""
 
     def add_batch_listener(self, listener: BatchListener) -> None:
-        """Call `listener` before and after several requests that are answered in one turn of the event loop."""
+        """Call `listener` before and after each turn of the event loop in which several requests are answered."""
 
     def end_watches(self) -> None:
         """End all watches; watches that start later end immediately."""
 
     async def end_watches_within(self, grace: float) -> None:
-        """End all watches evenly; return when all watches have ended, or after `grace` seconds."""
+        """End all watches one after another within `grace` seconds, and return when all watches have ended."""
 
 
 class Chain:
@@ -151,7 +151,7 @@ class Chain:
         self._deadlines = deadlines
         self._barrier = barrier
         self.running = RunningRequests()
-        """The requests that are not long-running, for which a stopping server may wait."""
+        """Counts the requests that are not long-running; a stopping server may wait for these requests."""
         self.refuses_watches = False
         """Whether new watches are refused, because the server ends its watches within a grace period."""
         self._auditing = auditing
@@ -289,7 +289,7 @@ class Chain:
     async def _check_upgrade(self, request: Request, target: Target, attributes: Attributes) -> None:
         """Require the verb create for exec, attach and portforward.
 
-        The verb matters because a WebSocket always uses GET, which would count as a read.
+        The check is necessary because a WebSocket always uses the method GET, which would count as a read.
         """
         creation = attributes._replace(verb="create")
         verdict = self._authorizer.authorize(request.user, creation)
@@ -300,9 +300,9 @@ class Chain:
 
 
 def _lasting(attributes: Attributes) -> Attributes:
-    """Return the permission that a request needs as long as it lasts.
+    """Return the permission that a request needs as long as the request runs.
 
-    For a stream of a pod, the permission to create it.
+    For a stream of a pod, the function returns the permission to create the stream.
     """
     is_stream = attributes.resource == "pods" and not attributes.group and attributes.subresource in _UPGRADING
     return attributes._replace(verb="create") if is_stream else attributes

@@ -1,8 +1,8 @@
 """Maps each form of URL path to the kind that it addresses and the methods that it supports.
 
 Guarantees: the errors for unknown paths equal those of Kubernetes. If no kind has the path, or if the path has a scope
-that the kind does not have, the response is 404. If a valid path does not support the method, the response is 405 and,
-as in Kubernetes, has no `Allow` header. Resolved paths are cached until the kinds change.
+that the kind does not have, the response is 404. If a valid path does not support the method, the response is 405. As
+in Kubernetes, a 405 response has no `Allow` header. Resolved paths are cached until the kinds change.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ string as the method.
 
 
 class Endpoint:
-    """One form of URL path, with its kind and the verb of each method."""
+    """One form of URL path, with the kind that it addresses and the verb of each HTTP method."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class Places:
         self._epoch = kinds.epoch
 
     def find(self, raw_path: bytes) -> Place:
-        """Return the place of a URL path; `raw_path` is the path in the request line, without the query."""
+        """Return the `Place` of a URL path; `raw_path` is the path in the request line, without the query."""
         if self._epoch != self._kinds.epoch:
             self._epoch = self._kinds.epoch
             self._places.clear()

@@ -2,8 +2,9 @@
 
 Guarantees:
 - The engine determines the result of a request. This module determines only the form of the response.
-- Query options are validated before the request has any effect. The request body is read only if the verb needs it.
-- A read that need not wait is completed within one turn of the event loop.
+- The handler validates query options before the request has any effect, and reads the request's body only if the verb
+  needs the body.
+- The handler completes a read that need not wait within one turn of the event loop.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Call:
     def patches(self) -> Sequence[str]:
         """The patch types that a custom kind supports.
 
-        Empty for built-in kinds, which all support the same patch types.
+        The property is empty for built-in kinds, because all built-in kinds support the same patch types.
         """
         return self.endpoint.kind.patches if self.endpoint.kind.is_custom else ()
 

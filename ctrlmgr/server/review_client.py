@@ -1,8 +1,8 @@
 """Sends reviews to another server: TokenReviews and SubjectAccessReviews.
 
 Guarantees:
-- After a transient failure, the review is sent again, in up to five attempts with increasing pauses. If the server is
-  unreachable or rejects the review, the review is not sent again.
+- After a transient failure, the client sends the review again, in up to five attempts with increasing pauses. If the
+  server is unreachable or rejects the review, the client does not send the review again.
 - Errors contain the messages of Go's HTTP client.
 
 Source: apiserver `pkg/util/webhook/webhook.go` (`WithExponentialBackoff`, `DefaultShouldRetry`).

@@ -1,10 +1,10 @@
 """Parses URL paths of the Kubernetes API.
 
 Guarantees:
-- A URL path is decoded only once. A path is invalid if it contains `..`, `//`, or an encoded slash or NUL, because
-  another program that decodes or normalises the path again would get a different path.
-- The result does not depend on the served kinds, so it reveals nothing about them to unauthorized clients (apiserver
-  `pkg/endpoints/request/requestinfo.go`).
+- The server decodes a URL path only once. A path is invalid if it contains `..`, `//`, or an encoded slash or NUL. The
+  reason is that another program, which decodes or normalises such a path again, would get a different path.
+- The result does not depend on the served kinds, so the result reveals nothing about the kinds to unauthorized clients
+  (apiserver `pkg/endpoints/request/requestinfo.go`).
 
 | path | meaning |
 |---|---|

@@ -1,7 +1,7 @@
 """Runs blocking calls, such as database reads and compression, on threads, so that the event loop never blocks.
 
 Guarantees: calls start in the order in which callers pass them; at most `count` calls run at a time. The coroutine that
-awaits a call receives its result or error. `stop` waits until all calls that were passed earlier have ended.
+awaits a call receives the call's result or error. `stop` waits until all earlier calls have ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COUNT = 4
 
 
 class Workers:
-    """Threads that the server starts and stops."""
+    """A pool of worker threads that the server starts and stops."""
 
     def __init__(self, count: int = COUNT) -> None:
         """Create the pool with `count` threads, which are not started yet."""
@@ -55,13 +55,13 @@ class Workers:
         return await future
 
     def begin(self, call: Callable[[], None]) -> None:
-        """Run `call` on a thread without waiting for it. The function `call` must not raise errors."""
+        """Run `call` on a thread without waiting for its end; `call` must not raise errors."""
         self._calls.put(call)
 
     def _work(self) -> None:
         while (work := self._calls.get()) is not None:
             work()
-            # releases the call and its arguments, such as a large body, before this thread waits for its next call
+            # the thread releases the call and its arguments, such as a large body, before it waits for the next call
             del work
 
 

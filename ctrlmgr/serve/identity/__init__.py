@@ -1,1 +1,1 @@
-"""The certificates and keys of a serving process, which processes with one identity directory share."""
+"""Creates the certificates and keys of serving processes; processes with one identity directory share them."""

@@ -3,8 +3,8 @@
 The shared files are the authority (`ca.crt`, `ca.key`), the key that signs service accounts' tokens (`sa.key`) and the
 administrator's token (`admin.token`). The shared directory is on a shared file system, or copied to each machine.
 
-Guarantees: if several processes start at the same time, one creates the missing files and the others use them. Existing
-files are never overwritten. A token that other users can read is refused.
+Guarantees: if several processes start at the same time, one process creates the missing files and the others use these
+files. No process overwrites an existing file. A process refuses a token file that other users can read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOKEN = "admin.token"
 
 @contextmanager
 def making(directory: Path | None) -> Iterator[None]:
-    """Hold a lock on a directory while files are created; raises `SettingsError` if the directory cannot be written.
+    """Lock a directory while the block creates files in it; raises `SettingsError` if the directory is not writable.
 
     A copy of the directory that contains all files need not be writable.
     """
@@ -55,7 +55,7 @@ def is_complete(directory: Path) -> bool:
 
 
 def shared_token(directory: Path, random: Random) -> str:
-    """Return the administrator's token; if there is none, create it with `random`. Raises `SettingsError`."""
+    """Return the administrator's token; if none exists, create a token with `random`. Raises `SettingsError`."""
     file = directory / _TOKEN
     try:
         if not file.exists():

@@ -1,4 +1,4 @@
-"""The signing keys of the controllers that issue tokens and certificates, and what a server publishes about itself."""
+"""Provides the signing keys of controllers, and the controllers that publish a server's identity."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def identity_of(front: Front, backend: Backend, authorizer: Authorizer) -> Ident
 
 
 def cluster_authentication(parts: Parts, front: Front) -> Controller:
-    """Return the controller that publishes how this server authenticates clients; every serving process runs it."""
+    """Return the controller that publishes this server's authentication settings; every serving process runs it."""
     return new_cluster_authentication_publisher(
         parts.informers,
         parts.apiserver_client(),
@@ -47,7 +47,7 @@ def cluster_authentication(parts: Parts, front: Front) -> Controller:
 
 
 def identity_runnables(parts: Parts) -> Iterator[tuple[str, Runnable]]:
-    """Yield the hooks of identity Leases with their names; nothing if the gate `APIServerIdentity` is off."""
+    """Yield the runnables of identity Leases with their names; none if the gate `APIServerIdentity` is off."""
     if is_on("APIServerIdentity"):
         server = _server(parts)
         client, log = parts.apiserver_client(), parts.event_log
@@ -58,7 +58,7 @@ def identity_runnables(parts: Parts) -> Iterator[tuple[str, Runnable]]:
 
 
 def server_identity(parts: Parts) -> str:
-    """Return the identity of this process, which is the name of its Lease."""
+    """Return the identity of this server process; the identity is the name of the process's Lease."""
     return identity_of_server(*_server(parts))
 
 

@@ -1,1 +1,1 @@
-"""The keys with which a serving process encrypts its log: checks at the start, and reloads."""
+"""Checks at the start, and reloads, the keys with which a serving process encrypts its log."""

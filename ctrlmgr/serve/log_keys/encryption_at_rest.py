@@ -1,4 +1,4 @@
-"""Checks at the start of a serving process that its keys decrypt the log.
+"""Checks at the start of a serving process that the process's keys decrypt the log.
 
 Guarantees: a process whose keys are missing or wrong does not start, and changes nothing in the log.
 """
@@ -18,10 +18,10 @@ _FLAG: Final = "--encryption-provider-config"
 
 
 def require_keys(log: EventLog) -> None:
-    """Check the keys of a log, and add the data keys that are missing.
+    """Check the encryption keys of a log, and add missing data keys to the log.
 
     Raises `SettingsError` if a key is missing or wrong, and `LogUnavailable` if a KMS plugin is not healthy. A log in
-    memory is not encrypted.
+    memory is never encrypted.
     """
     if not isinstance(log, SQLLog):
         return

@@ -1,9 +1,10 @@
 """Reloads the EncryptionConfiguration of a running process when its file changes.
 
 Guarantees:
-- The file is checked once a minute. A changed configuration is used only if it can decrypt every data key of the log.
-- If a changed file is invalid or lacks a key, the failure is logged and counted, and the previous configuration stays
-  in use. Each later check tries the file again.
+- The process checks the configuration file once a minute, and uses a changed configuration only if its keys decrypt
+  every data key of the log.
+- If a changed file is invalid or lacks a key, the process logs and counts the failure, and continues with the previous
+  configuration. Each later check tries the changed file again.
 
 Source: apiserver `pkg/server/options/encryptionconfig/{controller,metrics}`.
 """
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _EVERY: Final = 60.0
-"""Seconds between two checks of the file."""
+"""The seconds between two checks of the configuration file."""
 
 _RELOADS: Final = Counter(
     "apiserver_encryption_config_controller_automatic_reloads",
@@ -52,9 +53,10 @@ _IN_USE: Final = Gauge(
 def key_reloads(
     settings: DatabaseSettings, log: EventLog, reloaded: Callable[[], object], *, clock: Clock
 ) -> Iterator[KeyReloads]:
-    """Yield the runnable that follows the log's EncryptionConfiguration, if the settings ask for it.
+    """Yield the runnable that reloads the log's EncryptionConfiguration, if the settings enable the reload.
 
-    `reloaded` is called after each change of the configuration. Raises `SettingsError` if no file is configured.
+    The runnable calls `reloaded` after each change of the configuration. Raises `SettingsError` if no file is
+    configured.
     """
     file = settings.encryption_provider_config
     if settings.encryption_provider_config_automatic_reload and not file:
@@ -68,24 +70,24 @@ def key_reloads(
 
 
 class KeyReloads:
-    """A Runnable that follows a file with an EncryptionConfiguration."""
+    """A Runnable that reloads a file with an EncryptionConfiguration when the file changes."""
 
     name = "encryption-provider-config-automatic-reload-controller"
 
     def __init__(self, file: Path, codec: PayloadCodec, reloaded: Callable[[], object], *, clock: Clock) -> None:
-        """Follow `file` for `codec`, and call `reloaded` after each change of the codec's configuration."""
+        """Create a runnable that applies changes of `file` to `codec`, and that calls `reloaded` after each change."""
         self._file = file
         self._codec = codec
         self._reloaded = reloaded
         self._clock = clock
 
     def run(self, stop: threading.Event) -> None:
-        """Check the file once a minute until stopped."""
+        """Check the configuration file once a minute until `stop` is set."""
         while not stop.wait(_EVERY):
             self.reload()
 
     def reload(self) -> bool:
-        """Use the file's configuration if it has changed; return whether it was changed and used."""
+        """Apply the configuration file if it has changed; return whether a changed configuration was applied."""
         try:
             changed = self._take()
         except CtrlmgrError as error:
@@ -116,7 +118,7 @@ class KeyReloads:
 
 
 def _show(content_hash: str) -> None:
-    """Show one configuration as the one in use; the series of the previous configuration ends."""
+    """Report in `/metrics` which configuration is in use, and no longer report the previous configuration."""
     from ctrlmgr.encryption.kms.kms_cipher import identity_hash
 
     _IN_USE.clear()

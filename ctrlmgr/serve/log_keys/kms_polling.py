@@ -1,11 +1,11 @@
 """Checks the KMS plugins of the log's EncryptionConfiguration regularly, and reports their health.
 
 Guarantees:
-- A plugin that does not answer delays neither requests nor health checks, because this Runnable's thread calls it.
-- If the key id of a plugin changes, new data keys are in use after the next check.
+- A plugin that does not answer delays neither requests nor health checks, because a separate thread calls the plugin.
+- If the key id of a plugin changes, the log uses new data keys after the next check of the plugin.
 
-The intervals are those at which kube-apiserver calls a plugin while its health endpoints are probed. Its own timers are
-slower: one minute, and ten seconds for an unhealthy plugin.
+The intervals are those at which kube-apiserver calls a plugin while clients probe kube-apiserver's health endpoints.
+Without probes, kube-apiserver calls a healthy plugin once a minute, and an unhealthy plugin every ten seconds.
 
 Source: apiserver `pkg/server/options/encryptionconfig/config.go`.
 """
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 CHECK: Final = "kms-providers"
-"""The name of the health check."""
+"""The name of the health check of KMS plugins."""
 _HEALTHY: Final = 20.0
-"""Seconds between two checks if all plugins are healthy."""
+"""The seconds between two checks if all plugins are healthy."""
 _UNHEALTHY: Final = 3.0
-"""Seconds between two checks if a plugin is not healthy."""
+"""The seconds between two checks if a plugin is not healthy."""
 
 
 def kms_polling(log: EventLog, *, reloads: bool) -> Iterator[KmsPolling]:
-    """Yield the runnable, if the log uses a KMS or if a reload may add one."""
+    """Yield the runnable that checks KMS plugins, if the log uses a KMS or if a reload may add a KMS."""
     codec = log.codec if isinstance(log, SQLLog) else None
     if codec is not None and (reloads or codec.services):
         yield KmsPolling(codec)
@@ -53,7 +53,7 @@ class KmsPolling:
         self._codec = codec
 
     def run(self, stop: threading.Event) -> None:
-        """Check the plugins regularly until stopped."""
+        """Check the plugins regularly until `stop` is set."""
         while not stop.wait(_HEALTHY if self.problem() is None else _UNHEALTHY):
             self.poll()
 
@@ -74,7 +74,7 @@ class KmsPolling:
             log.info("kms plugin is healthy", name=service.name)
 
     def problem(self) -> str | None:
-        """Return why a plugin is not healthy, in kube-apiserver's words; None if all are healthy."""
+        """Return the reason why a plugin is not healthy, in kube-apiserver's words; None if all plugins are healthy."""
         problems = [
             f"kms-provider-{number}: {service.problem}"
             for number, service in enumerate(self._codec.services)

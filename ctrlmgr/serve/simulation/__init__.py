@@ -1,1 +1,1 @@
-"""The components of a serving process that simulate nodes: the container runtime, and the metrics of pods."""
+"""Creates the components of a serving process that simulate nodes: the container runtime and the metrics server."""

@@ -1,10 +1,10 @@
-"""The metrics server of simulated nodes, which serves `metrics.k8s.io` for `kubectl top` and autoscalers.
+"""Runs the metrics server of simulated nodes, which serves `metrics.k8s.io` for `kubectl top` and autoscalers.
 
 Guarantees:
-- The metrics server listens on the loopback address with a certificate that it creates, and accepts only requests of
-  this server's front proxy.
-- At each start, the metrics server creates or updates a Service that names this machine, and an APIService with its
-  port. An APIService that another client has created is not changed.
+- The metrics server listens on the loopback address with its own certificate, and accepts only requests of the front
+  proxy of this API server.
+- At each start, the metrics server creates or updates a Service with this machine's address, and an APIService with the
+  metrics server's port. The metrics server does not change an APIService that another client has created.
 - Only the leader runs the metrics server. Processes on other machines cannot reach the metrics server.
 """
 
@@ -50,7 +50,7 @@ _LABEL: Final = "simulate.ctrlmgr.io/metrics"
 _PRIORITY: Final = 100
 """The value of both priorities (group and version) in metrics-server's APIService."""
 _RETRY: Final = 0.5
-"""Seconds between attempts to register the metrics server."""
+"""The seconds between two attempts to register the metrics server."""
 
 
 class SimulatedMetrics:
@@ -59,7 +59,10 @@ class SimulatedMetrics:
     name = "simulated metrics server"
 
     def __init__(self, parts: Parts, front: Front, rules: Rules) -> None:
-        """Read pods and nodes from the informers of `parts`; the instance must be created before they sync."""
+        """Read pods and nodes from the informers of `parts`.
+
+        The caller must create the instance before informers sync.
+        """
         settings = parts.settings
         self._clock = parts.clock
         self._client: Client = parts.apiserver_client()
@@ -74,7 +77,7 @@ class SimulatedMetrics:
         self._is_registered = False
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop` is set."""
+        """Serve the metrics until `stop` is set."""
         api = MetricsApi(self._usage.listed, self._authenticator)
         tls = ServingContext(self._files).context
         server = HttpServer(api, ("127.0.0.1", 0), clock=self._clock, tls=tls)
@@ -122,7 +125,7 @@ class SimulatedMetrics:
 
 
 class _Usage:
-    """The usage of simulated nodes and of the pods on them."""
+    """Computes the usage of simulated nodes and of the pods on simulated nodes."""
 
     def __init__(self, parts: Parts, rules: Rules) -> None:
         self._pods: Lister = parts.informers.informer(PODS).lister

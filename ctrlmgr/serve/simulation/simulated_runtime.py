@@ -1,6 +1,6 @@
 """Adapts the settings of the process for simulated nodes.
 
-If there are no simulated nodes, the simulation's packages are not imported.
+A process without simulated nodes does not import the simulation's packages.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _ADDED: Final = (
     simulated_csi_resizer,
 )
 SIMULATED: Final = tuple(each.DESCRIPTOR.name for each in _ADDED)
-"""The additional controllers that run if there are simulated nodes."""
+"""The additional controllers of a process with simulated nodes."""
 
 
 _NODES_OF_A_SMALL_RANGE: Final = 200
 _LARGE_RANGE: Final = "10.128.0.0/9"
-"""The default pod CIDR of a large cluster, because the usual range is sufficient for only 256 nodes."""
+"""The default pod CIDR of a cluster of more than 256 nodes, for which the usual pod CIDR is too small."""
 
 
 def with_nodes(settings: Settings) -> Settings:
-    """Return the settings; if there are simulated nodes, add all settings that these need.
+    """Return the settings; if the settings contain simulated nodes, add all settings that simulated nodes need.
 
     A controller that the settings exclude by name stays disabled. Raises `SettingsError` if the file with the simulated
     nodes is invalid.
@@ -66,7 +66,7 @@ def with_nodes(settings: Settings) -> Settings:
 def simulated_runtime(settings: Settings, *, clock: Clock) -> Runtime | None:
     """Return the container runtime of pods on simulated nodes; None if there are no simulated nodes.
 
-    Raises `SettingsError`.
+    Raises `SettingsError` if the file with the simulated nodes is invalid.
     """
     options = settings.of(simulated_nodes.Options)
     if not options.nodes:

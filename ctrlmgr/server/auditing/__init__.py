@@ -1,1 +1,1 @@
-"""Auditing of requests: the audit step of the request chain, backends for files and the database, and the webhook."""
+"""Audits requests: the audit step of the request chain passes events to files, to the database, or to a webhook."""

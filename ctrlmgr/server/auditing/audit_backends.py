@@ -1,7 +1,7 @@
-"""Audit backends: log files, written line by line or in batches, and a database for queries.
+"""Implements the audit backends: log files, written line by line or in batches, and a database for queries.
 
-Guarantees: an audit event that cannot be written is logged, and counted under kube-apiserver's metric. The request
-continues.
+Guarantees: if a backend cannot write an audit event, the backend logs the failure and counts the event in
+kube-apiserver's metric, and the request continues.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ToFile:
         return count == len(events) and not self._fails
 
     def write(self, encoded: bytes, count: int) -> None:
-        """Append `count` lines. Log the first failure, and the first success after failures."""
+        """Append `count` lines to the file; log the first failure, and the first success after failures."""
         try:
             self._file.write(encoded)
         except OSError as error:

@@ -1,11 +1,11 @@
-"""The audit step of the handler chain: records requests as the audit policy requires, for the backends.
+"""Implements the audit step of the handler chain: records requests for the backends, as the audit policy requires.
 
 Guarantees:
-- A request that the policy does not record (level None) costs one look-up in the policy.
-- If a backend fails, the failure is counted and the event is lost, but the request continues. There is one exception:
-  if a strict backend fails at the first event of a request, the request is refused.
-- A backend without batches receives an event before the response is sent. The last events of all requests that are
-  answered in one turn of the event loop are passed to backends in one call.
+- The audit of a request that the policy does not record (level None) costs one look-up in the policy.
+- If a backend fails, the failure is counted, the event is lost, and the request continues. If a strict backend fails at
+  the first event of a request, the server refuses the request instead.
+- A backend without batches receives an event before the response is sent. If several requests end in one turn of the
+  event loop, the backends receive the last events of all these requests in one call.
 
 Source: apiserver `pkg/endpoints/filters/{audit,authn_audit,audit_init}.go`.
 """
@@ -34,7 +34,7 @@ _RECEIVED, _STARTED, _COMPLETE = Stage.REQUEST_RECEIVED, Stage.RESPONSE_STARTED,
 
 
 class Backend(Protocol):
-    """A backend that stores or sends audit events. Its methods raise no errors and do not wait for other processes."""
+    """A backend that stores or sends audit events; its methods raise no errors and never wait for other processes."""
 
     @property
     def is_strict(self) -> bool:
@@ -63,7 +63,7 @@ class Register(Protocol):
 
 
 class _PolicyLookup(NamedTuple):
-    """The last look-up in the audit policy, cached because consecutive requests often have equal attributes."""
+    """The cached result of the last look-up in the audit policy; consecutive requests often have equal attributes."""
 
     attributes: Attributes | None
     user: User | None
@@ -128,7 +128,7 @@ class Auditing:
         return _PolicyLookup(attributes, user, self._policy.handling(user, attributes), lasts)
 
     async def stored(self, record: Record, stage: Stage) -> bool:
-        """Send an event to the slow backends and wait for them; return whether the request may continue."""
+        """Send an event to the slow backends, and wait for their answers; return whether the request may continue."""
         if stage in record.handling.omitted:
             return True
         event = StageEvent(record, stage, self._clock.now())
@@ -151,7 +151,7 @@ class Auditing:
         return stage
 
     def begin_batch(self) -> None:
-        """Begin a round: until `end_batch`, several requests are answered in this turn of the event loop."""
+        """Begin a round: until `end_batch`, the event loop answers several requests in one turn."""
         self._in_round = True
 
     def end_batch(self) -> None:

@@ -1,8 +1,8 @@
 """Sends audit events to a webhook in batches, on its own thread.
 
 Guarantees:
-- If the webhook's mode is `blocking` (`Blocking`), requests wait for the webhook. In the other modes, no request waits.
-  An event that does not fit into the buffer, or cannot be sent in `_TRIES` tries, is counted and lost.
+- If the webhook's mode is `blocking` (`Blocking`), requests wait for the webhook; in the other modes, no request waits.
+  An event that does not fit into the buffer, or that `_TRIES` tries cannot send, is counted and lost.
 - When the process stops, the remaining events are sent once, without retries.
 
 Source: apiserver `plugin/pkg/audit/webhook/webhook.go`, `pkg/util/webhook`.
@@ -64,7 +64,8 @@ class ToWebhook:
     ) -> None:
         """Read the kubeconfig that `config` names; the first retry follows after `backoff` seconds.
 
-        Raises `SettingsError`. Events are formatted by `form` and sent in lists of at most `largest` bytes.
+        Raises `SettingsError` if the kubeconfig cannot be used. `form` encodes the events; one call sends at most
+        `largest` bytes.
         """
         self._form = form
         self._largest = largest
@@ -123,7 +124,7 @@ class ToWebhook:
     def _try(self, body: bytes) -> _Problem | None:
         """Make one attempt to send events; return the problem, or None if the attempt succeeded.
 
-        A rejection by the other server is not retried.
+        If the other server rejects the events, the method does not retry.
         """
         headers = {"content-type": "application/json", **self._access.headers()}
         try:

@@ -1,1 +1,1 @@
-"""Authentication of requests, access reviews, and tokens of service accounts."""
+"""Authenticates requests, answers access reviews, and issues tokens of service accounts."""

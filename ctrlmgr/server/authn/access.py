@@ -1,4 +1,4 @@
-"""The interface of authentication that the handler chain uses.
+"""Defines the interface through which the handler chain authenticates requests.
 
 `AllowEverything` authenticates and authorizes every request. `AllowEverything` is used in tests, and for servers behind
 a proxy that authenticates and authorizes requests.
@@ -20,7 +20,7 @@ class Authenticator(Protocol):
         """Return the user of a request; raises `Unauthorized` if the credentials are wrong."""
 
     async def review(self, token: str, audiences: Audiences) -> Authenticated:
-        """Return the user of a token for `audiences` (by default this server's).
+        """Return the user of a token for `audiences`, by default this server's own audiences.
 
         Raises `CredentialsRefused` if the token is invalid.
         """

@@ -1,8 +1,8 @@
 """Validates the spec of an access review, and converts the spec to the attributes of a request.
 
-Guarantees: a selector, or a term of a selector, that cannot be parsed is ignored. As a result, the review asks about
-more requests, never about fewer. The review's status contains the error (`evaluationError`). A selector of more than
-`MOST_REQUIREMENTS` requirements is refused before any requirement is parsed.
+Guarantees: the server ignores a selector, or a term of a selector, that it cannot parse. An ignored selector means that
+the review asks about more requests, never about fewer. The review's status contains the error (`evaluationError`). The
+server refuses a selector of more than `MOST_REQUIREMENTS` requirements before it parses any requirement.
 
 Source: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
 """
@@ -30,7 +30,7 @@ _FIELDS = ("group", "version", "resource", "subresource", "namespace", "name")
 def review_errors(review: Unstructured, *, names_user: bool, namespace: str | None) -> list[FieldError]:
     """Return the validation errors of an access review.
 
-    `names_user` says whether the review's spec contains a user. `namespace` is the namespace in the URL path; only a
+    `names_user` is True if the review's spec contains a user. `namespace` is the namespace in the URL path; only a
     LocalSubjectAccessReview has a namespace in its path.
     """
     spec = review.get("spec") or {}
@@ -162,7 +162,7 @@ _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def _is_field_term(term: Requirement) -> bool:
-    """Return whether a term is valid in a field selector: the term must compare the field with a single value."""
+    """Return whether a term of a field selector is valid: a valid term compares the field with a single value."""
     return term.operator in ("In", "NotIn") and len(term.values) == 1
 
 

@@ -1,7 +1,7 @@
 """Reads the keys of service accounts' tokens from the files that the settings name.
 
-Guarantees: if no setting names a key, one key is generated and stored at the first start. If a key file cannot be used,
-the start fails with an error that names the file and the reason.
+Guarantees: if no setting names a key, the server generates and stores a key at its first start. If the server cannot
+use a key file, the start fails with an error that names the file and the reason.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class AccountKeys(NamedTuple):
     signing: PrivateKey
     """The key that signs tokens of TokenRequests."""
     kept: PrivateKey
-    """The key that signs tokens that are stored in Secrets."""
+    """The key that signs the tokens in Secrets."""
     verifying: VerificationKeys
 
 
 def read_account_keys(own: Path, signing: str, kept: str, verifying: Sequence[str]) -> AccountKeys:
     """Read the keys from the files that three settings name; raises `SettingsError` if a file cannot be used.
 
-    If only one of `signing` and `kept` is empty, the key in the other file is used for both purposes. If both are
-    empty, the key in the file `own` is used; if the file does not exist, a key is generated. All signing keys are also
-    used to verify tokens.
+    If only one of `signing` and `kept` is empty, the server uses the key in the other file for both purposes. If both
+    are empty, the server uses the key in the file `own`, which it creates if necessary. The server also verifies tokens
+    with all signing keys.
     """
     first = _private("signing_key_file", signing or kept) if signing or kept else _own(own)
     second = _private("private_key_file", kept) if kept and signing else first

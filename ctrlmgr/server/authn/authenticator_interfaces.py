@@ -1,4 +1,4 @@
-"""Defines the interfaces of authenticators, with their arguments and results.
+"""Defines the interfaces of authenticators, and the types of their arguments and results.
 
 An `Authenticator` authenticates a request, and a `TokenAuthenticator` authenticates a bearer token. Both types of
 authenticators may wait for other processes. An authenticator returns None for credentials of a type that it does not
@@ -19,7 +19,7 @@ from ctrlmgr.authentication.user import Audiences, Authenticated, User
 
 @dataclass(slots=True)
 class AuthenticationNotes:
-    """Additional results of an authentication, besides the user."""
+    """The warnings and annotations that an authentication produces in addition to the user."""
 
     warnings: list[str] = field(default_factory=list)
     """Warnings that are sent to the client."""
@@ -59,7 +59,7 @@ class TokenAuthenticator(Protocol):
     ) -> Authenticated | None:
         """Return the user of `token` for one of `audiences`.
 
-        None if this authenticator does not handle tokens of this type.
+        The method returns None if this authenticator does not handle tokens of this type.
 
         Raises `CredentialsRefused`.
         """

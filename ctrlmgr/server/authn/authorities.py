@@ -1,7 +1,7 @@
 """Reads the files of certificate authorities for client certificates, and reloads changed files.
 
-Guarantees: after a reload, certificates of an authority that was removed are refused. If a file becomes unreadable, the
-error is reported and the previous authorities remain in force.
+Guarantees: after a reload, the server refuses certificates of an authority that was removed. If a file becomes
+unreadable, the server reports the error, and the previous authorities remain in force.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctrlmgr.metrics import FILE_RELOADS
 
 
 class AuthorityFiles:
-    """The certificates of authorities that some files contain. Only one thread at a time may call `reload`."""
+    """The certificates of the authorities in some files. Only one thread at a time may call `reload`."""
 
     def __init__(self, setting: str, files: Sequence[Path]) -> None:
         """Read `files`; `setting` is the name of the setting, which errors contain.
@@ -30,8 +30,8 @@ class AuthorityFiles:
         self._files = files
         self._followed = FollowedFiles("authorities", files, lambda status: FILE_RELOADS.labels(setting, status).inc())
         self.certificates: Sequence[x509.Certificate] = self._read()
-        """All certificates. An object that identifies the current certificates; a reload that finds changes replaces
-        it.
+        """All certificates of the authorities. A reload that finds changes replaces this object, so callers can compare
+        it by identity.
         """
 
     def reload(self) -> bool:

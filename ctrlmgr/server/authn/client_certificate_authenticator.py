@@ -1,12 +1,13 @@
 """Authenticates requests by client certificates, and by the headers in which a front proxy names the user.
 
 Guarantees:
-- The certificate of each request is checked against the current authorities and the current time. If a certificate
-  expires or its authority is removed, later requests with the certificate are refused, even on open connections.
-- Headers of a front proxy are used only if the client presents a certificate of the proxy's authority with an allowed
-  name.
+- For each request, the server checks the certificate against the current authorities and the current time. If a
+  certificate expires or its authority is removed, the server refuses later requests with the certificate, even on open
+  connections.
+- The server uses the headers of a front proxy only if the client presents a certificate of the proxy's authority with
+  an allowed name.
 
-Verified certificate chains are cached while the authorities stay the same; refusals are cached for `_REFUSED_FOR`
+The server caches verified certificate chains while the authorities stay the same, and refusals for `_REFUSED_FOR`
 seconds.
 
 Source: apiserver `pkg/authentication/request/{x509,headerrequest}`.
@@ -42,7 +43,7 @@ class Authorities(Protocol):
 
     @property
     def certificates(self) -> Sequence[x509.Certificate]:
-        """The certificates of the authorities. If the authorities change, this object is replaced."""
+        """The certificates of the authorities; a change of the authorities replaces this object."""
 
 
 class _ChainVerdict(NamedTuple):
@@ -57,7 +58,7 @@ class _ChainVerdict(NamedTuple):
 class CertificateVerifier:
     """Verifies certificate chains and determines their users.
 
-    A certificate chain is verified only once while the authorities stay the same.
+    The verifier verifies a certificate chain only once while the authorities stay the same.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class ClientCertificates:
     async def authenticate(self, parts: RequestParts) -> User | None:
         """Return the user of the client's certificate.
 
-        None if the client has no certificate, or if its certificate names no user.
+        The method returns None if the client has no certificate, or if the client's certificate names no user.
         """
         return self._vouching.user(parts.certificates) if parts.certificates else None
 

@@ -1,9 +1,9 @@
-"""The authorizer of servers without RBAC, which allows all requests of authenticated users.
+"""Implements the authorizer of servers without RBAC, which allows almost all requests of authenticated users.
 
 Guarantees:
-- Anonymous users may read the health paths, `/version` and the page at `/ui`, but not its data below `/ui/api`. All
-  other anonymous requests are refused with 403. Only members of the group `system:masters` may impersonate other users
-  and read the debug paths.
+- Anonymous users may read the health paths, `/version` and the page at `/ui`, but not the page's data below `/ui/api`.
+  The server refuses all other anonymous requests with 403. Only members of the group `system:masters` may impersonate
+  other users and read the debug paths.
 """
 
 from __future__ import annotations

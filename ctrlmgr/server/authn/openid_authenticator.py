@@ -1,15 +1,15 @@
-"""Authenticates tokens of the issuers in the file of `--authentication-config`, which is reloaded when it changes.
+"""Authenticates tokens of the issuers in the file of `--authentication-config`; a changed file is reloaded.
 
 Guarantees:
-- The signing keys of an issuer are fetched when the first token of the issuer arrives, and then kept. If a token names
-  an unknown key, the keys are fetched again, at most every `_BETWEEN` seconds. Only requests with tokens of an issuer
-  wait for that issuer's keys.
+- The server fetches the signing keys of an issuer when the first token of the issuer arrives, and then keeps the keys.
+  If a token names an unknown key, the server fetches the keys again, at most every `_BETWEEN` seconds. Only requests
+  with tokens of an issuer wait for that issuer's keys.
 - The signature of a token is verified only once, because the digests of verified tokens are cached until the issuer's
   keys change. The configured rules about claims are evaluated for each request.
-- If an expression in the configuration file cannot be evaluated for a token, the token is refused and the error is
-  logged.
-- If the configuration file becomes invalid, the error is logged and counted. In this case, the previous configuration
-  of issuers remains in force.
+- If the server cannot evaluate an expression in the configuration file for a token, the server refuses the token and
+  logs the error.
+- If the configuration file becomes invalid, the server logs and counts the error, and the previous configuration of
+  issuers remains in force.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class IssuerTokens:
         return self._known(requested) or ()
 
     def _known(self, requested: str) -> Sequence[jwt.PublicKey] | None:
-        """Return the keys with this id, or all keys if the token names no id; None if no key has the id."""
+        """Return the keys with the id in a token, or all keys if the token has no key id; None if no key has the id."""
         if self._keys is None:
             return None
         if not requested:
@@ -136,7 +136,7 @@ class IssuerTokens:
             await caller.close()
 
     async def _get(self, caller: Caller, url: str) -> bytes:
-        """Return the content at `url`; raises `ValueError` if it cannot be fetched."""
+        """Return the content at `url`; raises `ValueError` if the content cannot be fetched."""
         (reply,) = await caller.call([Call(url, b"", _PATIENCE, self.issuer.authorities.encode(), method="GET")])
         if reply.problem or not is_success(reply):
             raise ValueError(reply.problem or f"it responded with the status {reply.code}")
@@ -156,7 +156,7 @@ class IssuersTokens(ForAllAudiences):
         self._issuers: dict[str, IssuerTokens] = {}
 
     def trust(self, issuers: Sequence[TrustedIssuer]) -> None:
-        """Replace the trusted issuers by these issuers. An issuer that has not changed keeps its fetched keys."""
+        """Replace the trusted issuers by the given issuers; an unchanged issuer keeps its fetched keys."""
         before = self._issuers
         self._issuers = {
             each.url: before[each.url]
@@ -192,9 +192,9 @@ class ConfiguredTokens(IssuersTokens):
         *,
         clock: Clock,
     ) -> None:
-        """Read `file`; `on_change` is called with the configuration now, and after each reload. Raises `SettingsError`.
+        """Read `file`, and call `on_change` with the configuration now and after each reload. Raises `SettingsError`.
 
-        Authenticated tokens are valid for `audiences`, which are this server's own audiences. A token must contain one
+        Authenticated tokens are valid for `audiences`, this server's own audiences. A token must contain one
         of the audiences in the configuration file.
         """
         super().__init__(audiences, clock=clock)

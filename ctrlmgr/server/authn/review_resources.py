@@ -33,7 +33,7 @@ _ANEW = ("SelfSubjectReview", _RULES)
 
 
 class Question(NamedTuple):
-    """A review that a client has sent."""
+    """A review object that a client has sent, with the facts that the answer needs."""
 
     kind: Kind
     namespace: str

@@ -1,13 +1,14 @@
 """Issues and verifies tokens of service accounts.
 
 Guarantees:
-- A token is accepted only if it names one of this server's issuers and one of the server's keys verifies its signature.
-  The audience of the token must match, and the objects to which the token is bound must exist at every request.
-- The header of a token can select a key, but only one of the server's keys.
-- A token in a Secret is accepted while the Secret contains it, and `on_use` is called for each use. If `lookup` is not
-  set, Secrets are not read, and a token in a Secret is always accepted.
+- The server accepts a token only if the token names one of this server's issuers, and if one of the server's keys
+  verifies the token's signature. The audience of the token must match, and the objects to which the token is bound must
+  exist at every request.
+- The header of a token can select one of the server's keys, but no other key.
+- The server accepts a token in a Secret while the Secret contains the token, and calls `on_use` for each use. If
+  `lookup` is not set, the server does not read Secrets, and always accepts a token in a Secret.
 
-Only the results of signature checks are cached, by the digest of the whole token.
+The server caches only the results of signature checks, by the digest of the whole token.
 
 Source: Kubernetes' `pkg/serviceaccount/jwt.go`.
 """

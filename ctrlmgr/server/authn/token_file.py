@@ -1,10 +1,10 @@
-"""Authenticates bearer tokens in a file of kube-apiserver's format, which is reloaded when it changes.
+"""Authenticates the bearer tokens in a file of kube-apiserver's format; a changed file is reloaded.
 
 Guarantees:
 - Tokens are compared by their SHA-256 hashes, so that the duration of a refusal reveals nothing about valid tokens.
-- At the start, a token file that other users may read is refused.
-- A changed token file is applied at the next check. If the token file cannot be read, the previous tokens remain in
-  force and the error is logged.
+- At its start, the server refuses a token file that other users may read.
+- The server applies a changed token file at the next check. If the server cannot read the token file, the server logs
+  the error, and the previous tokens remain in force.
 
 Each line of the file is `token,user,uid[,"group,group"]` (kube-apiserver's --token-auth-file). A line may contain the
 token's hash as `sha256:HEX` instead of the token, so that the file does not reveal the token.

@@ -1,7 +1,7 @@
 """Labels Secrets with the day on which their token was last used.
 
-Guarantees: each Secret is labelled at most once a day, and a failed write is not retried. No request waits until the
-label is written.
+Guarantees: the server labels each Secret at most once a day, and does not retry a failed write of the label. No request
+waits for the write of a label.
 
 Source: Kubernetes' `pkg/serviceaccount/legacy.go` (`patchSecretWithLastUsedDate`), KEP-2799.
 """

@@ -1,9 +1,9 @@
 """Answers token requests of service accounts (`serviceaccounts/NAME/token`, `kubectl create token`).
 
-Guarantees: a token is bound to objects that exist when it is issued. A token that is bound to a pod is issued only for
-the pod's own service account. The lifetime of a token exceeds neither the requested lifetime nor the server's limit.
-There is one exception: a token that a kubelet requests for a projected volume is valid for a year, and each use after
-the first hour is recorded.
+Guarantees: the objects to which a token is bound exist when the token is issued. A token that is bound to a pod belongs
+to the pod's own service account. The lifetime of a token exceeds neither the requested lifetime nor the server's limit.
+Only a token that a kubelet requests for a projected volume is valid for a year; the server records each use of this
+token after the first hour.
 
 Source: Kubernetes' `pkg/registry/core/serviceaccount/storage/token.go`, `pkg/apis/authentication/validation`.
 """
@@ -73,8 +73,8 @@ class TokenRequests:
     ) -> None:
         """Create an instance that issues tokens with `issuer` for at most `longest` seconds (0 means unlimited).
 
-        `find` reads the bound objects. If `extends` is set, tokens for kubelets are valid for longer than requested
-        (see the module's docstring).
+        `find` reads the bound objects. If `extends` is set, tokens for kubelets are valid for a year, even if the
+        kubelet requests a shorter lifetime.
         """
         self._issuer = issuer
         self._find = find
@@ -149,7 +149,7 @@ class TokenRequests:
         return TokenAnswer(fields, warnings, credential_id(issued.id))
 
     def _extended(self, seconds: int, audiences: Sequence[str], bound: Bound) -> tuple[int, int]:
-        """Return the token's lifetime in seconds, and the seconds after which its use is recorded (0 means never)."""
+        """Return a token's lifetime in seconds, and the seconds after which its uses are recorded (0 means never)."""
         is_ours = set(audiences) <= set(self._issuer.audiences)
         if self._extends and bound.pod is not None and seconds == WARN_AFTER and is_ours:
             return EXTENDED, WARN_AFTER
@@ -193,7 +193,7 @@ class TokenRequests:
 
 
 def _group_version(api_version: str) -> tuple[str, str]:
-    """Parse an apiVersion as apimachinery's `FromAPIVersionAndKind` does; if it is invalid, return empty strings."""
+    """Parse an apiVersion as apimachinery's `FromAPIVersionAndKind` does; an invalid apiVersion gives empty strings."""
     parts = api_version.split("/")
     match parts:
         case [version]:

@@ -1,9 +1,9 @@
-"""Combines authenticators: the first authenticator that recognises the credentials determines the user.
+"""Combines several authenticators; the first authenticator that recognises the credentials determines the user.
 
 Guarantees:
-- If one authenticator succeeds, refusals of earlier authenticators are ignored. If no authenticator succeeds and at
-  least one has refused the credentials, the request is refused with all reasons. A request is anonymous only if it
-  contains no credentials.
+- If one authenticator succeeds, the refusals of earlier authenticators have no effect. If no authenticator succeeds and
+  at least one has refused the credentials, the server refuses the request with all reasons. A request is anonymous only
+  if it contains no credentials.
 - Every authenticated user is in the group `system:authenticated`.
 
 Source: apiserver `pkg/authentication/{request,token}/union`, `pkg/authentication/request/{bearertoken,anonymous}`,
@@ -78,7 +78,7 @@ class Anonymous:
     """The configuration that decides which requests may be anonymous."""
 
     def __init__(self, *, enabled: bool = True, paths: Collection[str] = ()) -> None:
-        """Allow anonymous requests if `enabled` is set; if `paths` is not empty, allow them only for these paths."""
+        """Allow anonymous requests if `enabled` is set; if `paths` is not empty, allow only requests for `paths`."""
         self.admit(enabled=enabled, paths=paths)
 
     def admit(self, *, enabled: bool, paths: Collection[str] = ()) -> None:
@@ -102,7 +102,7 @@ class Authentication:
         audiences: Audiences,
         anonymous: Anonymous | None = None,
     ) -> None:
-        """Create an authenticator that calls `authenticators`, and then `tokens` with bearer tokens for `audiences`.
+        """Create an authenticator that calls `authenticators`, and then `tokens` for bearer tokens with `audiences`.
 
         `anonymous` decides which requests may be anonymous; by default, all requests may be anonymous.
         """
@@ -127,7 +127,7 @@ class Authentication:
         return ANONYMOUS
 
     async def review(self, token: str, audiences: Audiences) -> Authenticated:
-        """Return the user of a token for `audiences` (by default this server's).
+        """Return the user of a token for `audiences`, by default this server's own audiences.
 
         Raises `CredentialsRefused` if the token is invalid.
         """
@@ -156,7 +156,7 @@ class ForAllAudiences:
         return None if user is None else Authenticated(user, common)
 
     async def user_of(self, token: str, notes: AuthenticationNotes) -> User | None:
-        """Return the user of a token; None if this authenticator does not handle such a token.
+        """Return the user of a token; None if this authenticator does not handle tokens of this type.
 
         Raises `CredentialsRefused`.
         """

@@ -1,13 +1,12 @@
 """Ends watches whose credentials or permissions are no longer valid.
 
 Guarantees:
-- A watch is ended within a minute after its token or certificate has become invalid, or identifies another user. The
-  client then connects again, and the server refuses the request with the reason.
-- If `rights` is given, a watch is also ended when its user is no longer allowed to start it. (Kubernetes checks
-  permissions only when a watch starts.)
-- Each set of credentials is authenticated, and each permission is checked, only once per round, even if many watches
-  have the same credentials or need the same permission. While an authenticator or authorizer does not respond, watches
-  stay open.
+- The server ends a watch within a minute after the watch's token or certificate has become invalid, or identifies
+  another user. The client then connects again, and the server refuses the request with the reason.
+- If `rights` is given, the server also ends a watch whose user is no longer allowed to start the watch. (Kubernetes
+  checks permissions only when a watch starts.)
+- In each round, the server authenticates each set of credentials once and checks each permission once, even if many
+  watches share credentials or permissions. While an authenticator or authorizer does not respond, watches stay open.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ EVERY = 20.0
 
 
 _UNKNOWN: Final = User("")
-"""The value that stands for the user if the credentials cannot be checked at the moment."""
+"""The value that replaces the user while the credentials cannot be checked."""
 
 
 class LongRunningRequest(Protocol):
-    """A long-running request."""
+    """A long-running request that the server can end."""
 
     def cut_off(self) -> None:
         """Close the connection of the request."""
@@ -46,7 +45,7 @@ class Rights(Protocol):
     async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
         """Return whether the sender is allowed to make a request with these headers.
 
-        Also return True if the permission cannot be determined.
+        The method also returns True if the permission cannot be determined.
         """
 
 
@@ -79,7 +78,7 @@ class WatchRevalidation:
     def holding(
         self, request: LongRunningRequest, parts: RequestParts, user: User, attributes: Attributes
     ) -> Iterator[None]:
-        """Check a request in each round while this context is open.
+        """Return a context manager; while the context is open, each round checks the request.
 
         `user` is the user of `parts` when the request started.
         """
@@ -101,7 +100,7 @@ class WatchRevalidation:
             await self.revalidate()
 
     async def revalidate(self) -> None:
-        """Check all credentials and permissions once, and end the requests that would be refused now."""
+        """Check all credentials and permissions once, and end the requests that the server would refuse now."""
         for credentials, held in list(self._held.items()):
             begun = next(iter(held.values()), None)
             if begun is not None:
@@ -115,7 +114,7 @@ class WatchRevalidation:
     async def _user(self, credentials: _Credentials, parts: RequestParts) -> User | None:
         """Return the user of the credentials.
 
-        None if they are invalid, `_UNKNOWN` if their validity cannot be determined.
+        The method returns None if the credentials are invalid, and `_UNKNOWN` if their validity cannot be determined.
         """
         try:
             user = await self._authenticator.authenticate(RequestParts(parts.headers, parts.certificates, parts.path))
@@ -127,7 +126,7 @@ class WatchRevalidation:
 
 
 class _Answers:
-    """The permissions of one user; each permission is checked at most once."""
+    """Checks the permissions of one user, each permission at most once."""
 
     def __init__(self, user: User | None, rights: Rights | None) -> None:
         self._user = user

@@ -1,10 +1,10 @@
 """Authenticates bearer tokens by sending a TokenReview to another server.
 
 Guarantees:
-- The other server's verdict, positive or negative, is cached for the configured time. Failed calls of the other server
-  are not cached.
-- A token is sent to the other server only if no other authenticator recognises the token. The cache contains digests of
-  tokens, but not the tokens themselves.
+- This server caches the other server's verdict, positive or negative, for the configured time. This server does not
+  cache failed calls.
+- This server sends a token to the other server only if no other authenticator recognises the token. The cache contains
+  digests of tokens, but not the tokens themselves.
 - The other server decides for which of the requested audiences a token is valid.
 
 Source: apiserver `plugin/pkg/authenticator/token/webhook/webhook.go`, `pkg/authentication/token/cache`.
@@ -63,9 +63,9 @@ class WebhookTokens:
     ) -> None:
         """Create an authenticator that calls the server in a kubeconfig.
 
-        Raises `SettingsError` if the kubeconfig is unusable. TokenReviews are sent in the given `version` of
-        `authentication.k8s.io`. Verdicts are cached for `keep_for` seconds. If the other server's response contains no
-        audiences, the token is valid for this server's own audiences `own`.
+        Raises `SettingsError` if the kubeconfig is unusable. The authenticator sends TokenReviews in the given
+        `version` of `authentication.k8s.io`, and caches verdicts for `keep_for` seconds. If the other server's response
+        contains no audiences, the token is valid for this server's own audiences `own`.
         """
         self._server = ReviewServer(config, patience=_PATIENCE, clock=clock)
         self._own = own
@@ -76,7 +76,7 @@ class WebhookTokens:
     async def authenticate_token(
         self, token: str, audiences: Audiences, notes: AuthenticationNotes
     ) -> Authenticated | None:
-        """Return the user of a token, None if the other server does not recognise it.
+        """Return the user of a token; None if the other server does not recognise the token.
 
         Raises `CredentialsRefused` if the call fails.
         """

@@ -1,11 +1,11 @@
-"""An authorizer that sends a SubjectAccessReview to another server.
+"""Authorizes requests by sending SubjectAccessReviews to another server.
 
 Guarantees:
-- The other server's verdict is cached for the configured time, which differs for allowed and refused requests. Failed
-  calls of the other server are not cached. The verdicts about requests with very long attributes are not cached,
-  because such attributes would fill the memory.
-- If the webhook has match conditions, the other server is called only for requests that meet these conditions
-  (`match_condition_checks`).
+- The authorizer caches the other server's verdict for the configured time, which differs for allowed and refused
+  requests. The authorizer does not cache failed calls. It does not cache verdicts about requests with very long
+  attributes either, because long attributes would fill the memory.
+- If the webhook has match conditions, the authorizer calls the other server only for requests that meet the match
+  conditions (`match_condition_checks`).
 - A request whose verdict is cached does not wait, and does not delay other requests.
 - If the other server does not respond, the verdict is "no opinion" or, if the webhook is configured to deny on failure,
   a denial. The verdict contains the error, so that the client can distinguish a failure from a refusal.
@@ -72,7 +72,7 @@ class WebhookAuthorizer:
         )
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the cached verdict, None if the other server must be called."""
+        """Return the cached verdict; None if the authorizer must call the other server."""
         if (verdict := self._matching.verdict(user, attributes)) is not None:
             return verdict
         return self._verdicts.get(self._question(user, attributes))
@@ -118,7 +118,7 @@ class WebhookAuthorizer:
 
 
 def _as_sent(value: Any) -> Any:
-    """Return the value without empty fields, which are not sent to the other server."""
+    """Return the value without its empty fields, because the authorizer sends no empty fields to the other server."""
     if isinstance(value, dict):
         return {name: _as_sent(each) for name, each in value.items() if each}
     return [_as_sent(each) for each in value] if isinstance(value, list) else value

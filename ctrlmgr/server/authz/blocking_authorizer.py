@@ -1,6 +1,6 @@
-"""Lets worker threads call an authorizer that may call another process.
+"""Lets worker threads call an authorizer on the event loop, even if the authorizer must call another process.
 
-Guarantees: only the calling thread waits for the other process, not the event loop.
+Guarantees: the worker thread waits for the verdict; the event loop never waits.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer, Verdict
 
 Decide: TypeAlias = Callable[[User, Attributes], Verdict]
-"""Returns a verdict. The returned function may be called on any thread except the event loop's."""
+"""A function that returns a verdict; any thread except the event loop's thread may call the function."""
 
 
 def waiting(authorizer: Authorizer) -> Decide:
     """Return a function that calls `authorizer` on the running event loop.
 
-    `waiting` itself must be called on the event loop.
+    The caller of `waiting` must be the event loop's thread.
     """
     loop = asyncio.get_running_loop()
 

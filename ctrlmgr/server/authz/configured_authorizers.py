@@ -1,10 +1,10 @@
-"""The authorizers in the file of `--authorization-config`, which is reloaded when it changes.
+"""Creates the authorizers in the file of `--authorization-config`; a changed file is reloaded.
 
 Guarantees:
-- The configuration that is in force when a decision begins is used for the whole decision.
-- If the configuration file becomes invalid, the error is logged and counted. In this case, the previous configuration
-  of authorizers remains in force. As in Kubernetes, the server must be restarted to add or remove the types Node and
-  RBAC. If the file adds or removes these types, the previous configuration remains in force.
+- Each decision uses one configuration: the configuration that is in force when the decision begins.
+- If the configuration file becomes invalid, the server logs and counts the error, and the previous configuration of
+  authorizers remains in force. The types Node and RBAC can be added or removed only by a restart, as in Kubernetes. If
+  a changed file adds or removes one of these types, the previous configuration remains in force.
 
 Source: Kubernetes' `pkg/kubeapiserver/authorizer/reload.go`.
 """
@@ -46,7 +46,7 @@ class ConfiguredAuthorizers:
         self._types = _decided_here(self.asked)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict on a request; None if another process must be called for it."""
+        """Return the verdict on a request; None if the authorizer must call another process for the verdict."""
         return self._now.authorize(user, attributes)
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:

@@ -1,6 +1,6 @@
 """Checks whether a long-running request would still be authorized.
 
-Guarantees: if the decision depends on another server that does not respond, the request counts as authorized.
+Guarantees: if the verdict depends on another server and this server does not respond, the request counts as authorized.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RepeatedAuthorization:
     async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
         """Return whether the sender is allowed to make a request with these headers.
 
-        Also return True if the permission cannot be determined.
+        The method also returns True if the permission cannot be determined.
         """
         try:
             user = await self._acting(sender, headers, attributes)

@@ -1,9 +1,9 @@
 """Evaluates the match conditions of an authorization webhook.
 
-Guarantees: if a request does not meet a match condition, the webhook is not called. If a match condition cannot be
-evaluated, the request is denied or left to the other authorizers, as configured for failures. Evaluations never wait.
-The metrics have Kubernetes' names, labels and buckets, and count each evaluation; if the webhook is called for a
-request, the conditions are evaluated twice.
+Guarantees: if a request does not meet a match condition, the server does not call the webhook. If the server cannot
+evaluate a match condition, the webhook's failure policy decides: the server denies the request, or asks the other
+authorizers. Evaluations never wait. The metrics have Kubernetes' names, labels and buckets, and count each evaluation.
+For a request that the webhook decides, the conditions are evaluated twice.
 
 Source: apiserver `pkg/authorization/cel/{matcher,metrics}.go`, `plugin/pkg/authorizer/webhook/webhook.go`.
 """

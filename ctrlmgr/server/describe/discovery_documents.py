@@ -3,8 +3,9 @@
 Guarantees:
 - The registered kinds determine the documents; the documents about all kinds also contain the kinds of extension
   servers. API groups and versions have the registry's order, and resources are sorted by name.
-- A document is created when it is first requested, and cached until a kind or an extension server changes. A document
-  about all kinds consists of one piece per version; only the pieces of changed versions are created again.
+- The server creates a document at the first request for it, and caches the document until a kind or an extension server
+  changes. A document about all kinds consists of one piece per version; after a change, only the pieces of changed
+  versions are created again.
 - Any thread may call the functions of this module. The method `made` returns a document only if the document is cached.
 
 | path | answer |
@@ -222,7 +223,7 @@ def _key(path: str, accept: str) -> tuple[str, str]:
 def _aggregated(accept: str) -> str:
     """Return the version of aggregated discovery that the client prefers.
 
-    Empty if the client prefers unaggregated discovery.
+    The function returns an empty string if the client prefers unaggregated discovery.
     """
     for clause in preferred(accept):
         if clause.allows(JSON):

@@ -1,9 +1,8 @@
-"""Documents that are the same for all clients until the kinds change: discovery, OpenAPI and the version.
+"""Defines documents that are equal for all clients until the kinds change: discovery, OpenAPI and the version.
 
 Guarantees:
-- A document is immutable; it is created only once. If compression saves space, the document is also compressed only
-  once.
-- Its `etag` is a digest of its content, so documents with the same tag have the same bytes.
+- A document never changes. If compression saves space, the document is compressed once, when it is created.
+- The `etag` of a document is a digest of the document's content, so documents with equal tags have equal bytes.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def preferred(accept: str) -> list[Clause]:
 def choose(accept: str, offers: Iterable[str]) -> str | None:
     """Return the media type that an `Accept` header prefers among plain `offers`.
 
-    None if the header accepts none of them.
+    The function returns None if the header accepts none of `offers`.
     """
     offers = tuple(offers)
     for clause in preferred(accept):

@@ -1,4 +1,4 @@
-"""The response at `/version`, with the version of Kubernetes' API, and ctrlmgr's own version as build metadata.
+"""Creates the response at `/version`: the version of Kubernetes' API, with ctrlmgr's version as build metadata.
 
 Clients compare semantic versions without the build metadata. kubectl warns about a difference of more than one minor
 version, and client libraries and test suites select features by version. Therefore the version number in the response

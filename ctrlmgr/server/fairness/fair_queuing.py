@@ -1,4 +1,4 @@
-"""Fair queuing for requests: one priority level has several queues, which share the level's seats.
+"""Queues the requests of one priority level fairly: the level has several queues, which share the level's seats.
 
 Each waiting request is in one of the queues that belong to its flow. In a virtual world, all queues with requests are
 served at the same time, each at the same rate. When seats are free, the request that would end first in the virtual
@@ -8,12 +8,12 @@ request ends, the difference between the real and the expected duration is added
 
 Guarantees:
 - At most `limit` seats are in use, with one exception: a request that needs more seats than the limit runs alone.
-- A queue gains no advantage from the time in which it was empty.
-- Each request takes its seats once and returns them once, even if it is cancelled or refused.
+- A queue that was empty for some time gains no advantage from this time.
+- Each request takes its seats once and returns its seats once, even if the request is cancelled or refused.
 - If many requests arrive at once, only a few begin to run in each turn of the event loop, in the order of fair queuing.
   Therefore a client with many connections does not delay other clients by the number of its requests.
-- No function waits. When a queued request may run, the request's callback `wake` is called. Used on the event loop's
-  thread only.
+- No function of this module waits. When a queued request may run, `QueueSet` calls the request's callback `wake`. Used
+  on the event loop's thread only.
 
 While no request waits, the cost of a request does not depend on the number of queues.
 
@@ -54,7 +54,7 @@ class Ticket(Seat):
     __slots__ = ("arrived", "asked", "came", "flow", "queue", "started", "wake", "width")
 
     wake: Callable[[], None] | None
-    """The callback that is called when a waiting request may run; set while the request waits."""
+    """The callback that `QueueSet` calls when the waiting request may run; set while the request waits."""
     arrived: int
     """The `progress` of the level at the request's arrival, if the request waits."""
     came: float
@@ -67,10 +67,10 @@ class Ticket(Seat):
         self.width = NARROW
         """The number of seats that the request needs; it may be changed before the start."""
         self.queue: Queue | None = None
-        """The queue in which the request waits or waited; None if it was not queued."""
+        """The queue in which the request waits or waited; None if the request was never queued."""
         self.started = _ENDED
-        """The monotonic time of the request's start in seconds; -1 while it waits, -2 before its start and after its
-        end.
+        """The monotonic time of the request's start in seconds; -1 while the request waits, -2 if the request neither
+        runs nor waits.
         """
 
     @property
@@ -100,7 +100,7 @@ class Queue:
         self.waiting_work = 0
 
     def bound(self) -> None:
-        """Move the start of the next request in the virtual world to the request's arrival if the start is earlier."""
+        """Move the virtual start of the queue's next request to the request's arrival, if the start is earlier."""
         if self.waiting and self.next_start < self.waiting[0].arrived:
             self.next_start = self.waiting[0].arrived
 
@@ -145,7 +145,7 @@ class QueueSet:
     def configure(self, queuing: Queuing, limit: int) -> None:
         """Change the configuration of the queues, and start requests that may run now.
 
-        Queues beyond the new number of queues get no new requests, and are removed when they are empty.
+        A queue beyond the new number of queues gets no new requests, and is removed when the queue is empty.
         """
         self._advance()
         for index in range(len(self.queues), max(queuing.queues, 0)):
@@ -164,10 +164,10 @@ class QueueSet:
         return not self.waiting and not self.running
 
     def start(self, ticket: Ticket) -> bool:
-        """Start a request or put it into a queue; return False if it is refused.
+        """Start a request, or put the request into a queue; return False if the request is refused.
 
-        Afterwards, `started` of the ticket shows whether the request runs. The code is optimized for the common case,
-        in which seats are free and no request waits.
+        After the call, `started` of the ticket shows whether the request runs. The code is optimized for the common
+        case, in which seats are free and no request waits.
         """
         self._advance()
         flow, width = ticket.flow, ticket.width
@@ -324,7 +324,7 @@ class QueueSet:
     def _dispatch(self) -> bool:
         """Start the waiting request that would end first in the virtual world.
 
-        Return False if too few seats are free.
+        The method returns False if too few seats are free.
         """
         count, first = len(self.queues), self._robin + 1
         queue = min(

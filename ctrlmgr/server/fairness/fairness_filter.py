@@ -1,14 +1,15 @@
-"""The step of the handler chain in which a request gets its seats, waits for them, or is refused.
+"""Implements the step of the handler chain in which a request gets seats, waits for seats, or is refused.
 
 Guarantees:
-- A request waits at most 15 seconds for its seats, and is then refused with 429 and Retry-After.
+- A request waits at most 15 seconds for its seats; after this time, the server refuses the request with 429 and
+  Retry-After.
 - The response to every classified request contains the uids of its FlowSchema and its priority level.
-- A request holds no seats while the server waits for its body, so that a client that does not send the body occupies no
-  seats.
-- A watch holds its seats only until its initial events are sent. Long-running requests other than watches are not
-  limited.
-- A request always returns its seats, even if the request fails. If the client disconnects, its request is removed from
-  the queue.
+- A request holds no seats while the server waits for the request's body, so that a client that does not send the body
+  occupies no seats.
+- A watch holds its seats only until the watch's initial events are sent. Long-running requests other than watches need
+  no seats.
+- A request always returns its seats, even if the request fails. If a client disconnects, the client's waiting request
+  is removed from the queue.
 
 Source: apiserver `pkg/server/filters/priority-and-fairness.go`.
 """
@@ -38,7 +39,7 @@ from ctrlmgr.server.request import Request
 PATIENCE: Final = 15.0
 """The default of the maximum seconds that a request waits for its seats.
 
-As in kube-apiserver, this is a quarter of the maximum duration of requests.
+As in kube-apiserver, the default is a quarter of the maximum duration of requests.
 """
 
 _WRITING: Final = frozenset({"create", "update", "patch", "delete"})
@@ -108,7 +109,7 @@ class FairSeat(Ticket):
             await self.turn()
 
     def pause(self) -> None:
-        """Return the seats; in contrast to `end`, a write then keeps no seats for the watches that receive it."""
+        """Return the seats; in contrast to `end`, a write keeps no seats for the watches that receive its event."""
         width = self.width
         self.width = width._replace(latency=0.0)
         self.release()
@@ -122,7 +123,7 @@ class FairSeat(Ticket):
             self.flow.queues.cancel(self)
 
     def end(self) -> None:
-        """Return the seats finally, because the request has been answered."""
+        """Return the seats for the last time, because the request has been answered."""
         self.release()
         if self.watch is not None:
             self._fairness.forget(self.watch)
@@ -166,7 +167,7 @@ class Fairness:
         in_flight("mutating").set_function(lambda: self._running(reads=False))
 
     def seat(self, request: Request, attributes: Attributes) -> Seat:
-        """Start a request or queue it, and return its seats; raises `Overloaded` if it is refused.
+        """Start a request or queue it, and return the request's seats; raises `Overloaded` if the request is refused.
 
         All responses to the request contain the uids of its FlowSchema and its priority level.
         """
@@ -208,7 +209,7 @@ class Fairness:
         return flow
 
     def start(self, seat: FairSeat) -> None:
-        """Start a request, or put it into a queue; raises `Overloaded` if its queue is full."""
+        """Start a request, or put the request into a queue; raises `Overloaded` if the queue is full."""
         if not seat.flow.queues.start(seat):
             raise self.refusal(seat.flow)
 

@@ -1,4 +1,4 @@
-"""The metrics of priority and fairness, under kube-apiserver's names.
+"""Reports the metrics of priority and fairness under kube-apiserver's names.
 
 This module computes the metrics when Prometheus scrapes them.
 
@@ -54,7 +54,7 @@ _OF_SCHEMAS: Final[Sequence[tuple[str, str, Callable[[_Present], float]]]] = (
 
 
 class FairnessMetrics:
-    """A collector of these metrics for the metrics registry.
+    """A collector of the metrics of priority and fairness for the metrics registry.
 
     The collector runs on the thread that handles the scrape.
     """

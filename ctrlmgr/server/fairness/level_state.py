@@ -1,9 +1,9 @@
-"""The state of a server's priority levels: their seats, and the assignment of requests to the levels.
+"""Keeps the state of a server's priority levels: their seats, and the assignment of requests to the levels.
 
 Guarantees:
 - The FlowSchemas and PriorityLevelConfigurations are always those in the log. A FlowSchema whose priority level is
-  missing or unusable is ignored. The levels `exempt` and `catch-all` always exist; until their objects exist,
-  Kubernetes' values are used.
+  missing or unusable is ignored. The levels `exempt` and `catch-all` always exist; until the objects of these levels
+  exist, Kubernetes' default values apply.
 - A priority level that was deleted keeps its seats until its last request has ended.
 - The sum of the seats of all levels is about the number of the server's seats. Every ten seconds, levels lend unused
   seats to other levels.
@@ -37,11 +37,11 @@ PERIOD: Final = 10.0
 """Seconds between adjustments of the levels' seats."""
 
 _DECAY: Final = 0.977
-"""The part of the smoothed demand that remains after one adjustment, so that half of it remains after 5 minutes."""
+"""The part of the smoothed demand that remains after one adjustment; half of the demand remains after 5 minutes."""
 _BURST: Final = 4
 """The maximum number of a level's requests that begin to run in one turn of the event loop.
 
-The number is limited because all requests share one thread, independently of their seats.
+The number is limited because all requests share one thread, regardless of the requests' seats.
 """
 _WIDEST: Final = 0.15
 """The maximum part of a level's seats that one request may take."""
@@ -59,10 +59,10 @@ class Level:
         self.is_quiescing = False
         """Whether the level was deleted and still has requests."""
         self.nominal = self.minimum = self.maximum = self.current = 0
-        """Numbers of seats.
+        """The level's numbers of seats.
 
-        `nominal` is the configured number. `minimum` is `nominal` minus the seats that the level may lend; `maximum` is
-        `nominal` plus the seats that the level may borrow. `current` is the number now.
+        `nominal` is the configured number of seats. `minimum` is `nominal` minus the seats that the level may lend;
+        `maximum` is `nominal` plus the seats that the level may borrow. `current` is the current number of seats.
         """
         self.peak = 0
         self.average = self.deviation = self.smoothed = self.target = 0.0

@@ -1,4 +1,4 @@
-"""The configuration of a priority level's queues, and the measurements of these queues."""
+"""Defines the configuration of a priority level's queues, and the measurements of these queues."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Queuing(NamedTuple):
     """The configuration of the queues of a level."""
 
     queues: int
-    """The number of queues; if the number is 0, requests that cannot run at once are refused. If the number is
-    `UNLIMITED`, requests always run at once.
+    """The number of queues. If `queues` is 0, requests that cannot run at once are refused. If `queues` is `UNLIMITED`,
+    requests always run at once.
     """
     hand: int = 1
     length: int = 1
@@ -86,7 +86,7 @@ class DemandIntegrals:
     __slots__ = ("elapsed", "peak", "squares", "total")
 
     def __init__(self) -> None:
-        """Start at zero."""
+        """Create integrals that are zero."""
         self.elapsed = self.total = self.squares = 0.0
         self.peak = 0
 

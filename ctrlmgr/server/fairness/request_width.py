@@ -25,7 +25,7 @@ MOST_FOR_WRITES: Final = 10
 
 _MOST_FOR_LISTS: Final = 100
 _EVENT: Final = 0.005
-"""The number of seconds for which one seat is kept, so that the watches of this seat receive an event."""
+"""The number of seconds for which a write keeps one seat, so that `WATCHES_PER_SEAT` watches can receive its event."""
 _PER_SEAT: Final = 100_000
 _STREAMED: Final = 1_000_000
 """The maximum number of bytes of objects that a list from memory keeps in memory for its response at a time."""
@@ -103,7 +103,7 @@ def _first(query: Query, name: str) -> str:
 
 
 def _number(query: Query, name: str) -> int | None:
-    """Return a query parameter as a number; 0 if it is missing, None if it is malformed."""
+    """Return a query parameter as a number; 0 if the parameter is missing, None if the parameter is malformed."""
     text = _first(query, name)
     try:
         return int(text) if text else 0

@@ -1,4 +1,4 @@
-"""Shuffle sharding assigns a hand of several queues to each flow.
+"""Assigns a hand of several queues to each flow by shuffle sharding.
 
 Two flows rarely have the same hand of queues. Therefore, if one flow fills all of its queues, most other flows still
 have at least one free queue.

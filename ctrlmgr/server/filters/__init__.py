@@ -1,4 +1,4 @@
-"""Contains the filters for every request, as in kube-apiserver.
+"""Contains the filters through which every request passes, as in kube-apiserver.
 
 The filters handle CORS, HSTS, limits of concurrent requests and of time, request ids and spans.
 """

@@ -1,11 +1,11 @@
-"""Limits concurrent requests.
+"""Limits the number of concurrent requests.
 
-Defines the places that requests take, and the limits that apply without priority and fairness. Guarantees of
-`InFlightLimits` (kube-apiserver with `--enable-priority-and-fairness=false`):
-- At most the configured numbers of reads and writes run at a time. A request beyond the limit is refused with 429 and
-  Retry-After.
-- Requests of members of `system:masters` and long-running requests (watches, logs) are not counted.
-- A request holds no place while the server waits for its body.
+This module defines the places that requests take, and the limits of a server without priority and fairness. Guarantees
+of `InFlightLimits` (kube-apiserver with `--enable-priority-and-fairness=false`):
+- At most the configured numbers of reads and writes run at a time. The server refuses a request beyond the limit with
+  429 and Retry-After.
+- The limits do not count requests of members of `system:masters`, and long-running requests (watches, logs).
+- A request holds no place while the server waits for the request's body.
 
 Source: apiserver `pkg/server/filters/maxinflight.go`.
 """
@@ -68,7 +68,7 @@ class Seat:
         """Return the place of a watch when its initial events are sent."""
 
     def end(self) -> None:
-        """Return the place finally, because the request has been answered."""
+        """Return the place for the last time, because the request has been answered."""
 
     def log_fields(self) -> dict[str, object]:
         """Return the fields that describe the place in the request log."""
@@ -80,7 +80,7 @@ FREE: Final = Seat()
 
 
 class LimitedRequest(Protocol):
-    """The request that takes a place."""
+    """The interface of a request that takes a place."""
 
     user: User
 

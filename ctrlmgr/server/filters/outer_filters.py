@@ -1,12 +1,12 @@
-"""The filters through which each request passes before authentication: refusals at the end, CORS, HSTS, and GOAWAY.
+"""Implements the filters before authentication: CORS, HSTS, GOAWAY, and refusals while the server stops.
 
 Guarantees:
 - A web page of an allowed origin may read responses (CORS, the Fetch standard). The preflight request of such a page
   gets a 204 response at once, without authentication.
 - If HSTS directives are configured, every response has the header Strict-Transport-Security (RFC 6797).
 - If a probability for GOAWAY is configured, the server requests some HTTP/2 clients to open a new connection, so that a
-  load balancer can choose another server. After a GOAWAY, the running requests of the old connection are still
-  answered.
+  load balancer can choose another server. After a GOAWAY, the server still answers the running requests of the old
+  connection.
 - If the settings say so, a stopping server answers new requests with 429 and Retry-After, and asks the client to close
   the connection. Health checks, metrics and requests of kube-apiserver are still served.
 
@@ -67,7 +67,7 @@ class OuterFilters:
         """Whether any of the filters is configured."""
 
     def stop(self) -> None:
-        """Refuse new requests from now on if the settings say so, because the server is stopping."""
+        """Refuse new requests from now on, if the settings require this from a stopping server."""
         self._is_stopping = self.refuses_at_the_end
 
     def begin(self, request: Request) -> Response | None:

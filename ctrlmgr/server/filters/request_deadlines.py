@@ -1,11 +1,11 @@
-"""Limits the time of requests, and answers a request that takes too long with 504.
+"""Limits the duration of requests, and answers a request that takes too long with 504.
 
 Guarantees:
-- A request may take as long as its query parameter `timeout` allows, but not longer than the server's limit. Watches,
-  proxied requests, logs, connections to containers and profiles are not limited.
+- A request may take as long as its query parameter `timeout` allows, but not longer than the server's limit. The
+  duration of watches, proxied requests, logs, connections to containers and profiles is not limited.
 - If the response has not begun at the deadline, the client receives 504; otherwise the connection is aborted, so that
-  the client detects an error. The handler of the request continues, but its later output is dropped.
-- No timer is started for a request that never waits.
+  the client detects an error. The handler of the request continues, but the server drops the handler's later output.
+- The server starts no timer for a request that never waits.
 
 Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `pkg/server/filters/timeout.go`.
 """

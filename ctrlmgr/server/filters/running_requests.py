@@ -14,7 +14,7 @@ from contextlib import suppress
 
 
 class RunningRequests:
-    """The running requests; a context manager, entered once by each request. Used on the event loop's thread only."""
+    """A context manager that each request enters once; counts the running requests. Not thread-safe."""
 
     __slots__ = ("_none_left", "count")
 
@@ -29,13 +29,13 @@ class RunningRequests:
         self.count += 1
 
     def __exit__(self, *error: object) -> None:
-        """Count a request no longer."""
+        """Stop counting a request."""
         self.count -= 1
         if not self.count and self._none_left is not None:
             self._none_left.set()
 
     async def ended(self, patience: float) -> None:
-        """Wait until no request runs, but at most `patience` seconds."""
+        """Wait until no request runs, for at most `patience` seconds."""
         if not self.count:
             return
         self._none_left = asyncio.Event()

@@ -21,21 +21,21 @@ class StorageVersionBarrier:
     """The resources whose StorageVersions are not published yet. Any thread may call the methods."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        """Refuse writes of `resources` at first."""
+        """Create a barrier that refuses writes of `resources` until their StorageVersions are published."""
         self._problems = dict.fromkeys(resources, "<nil>")
 
     @property
     def is_complete(self) -> bool:
-        """Whether no resource is refused any more."""
+        """Whether the barrier accepts writes of all resources."""
         return not self._problems
 
     def published(self, resources: Iterable[Resource]) -> None:
-        """Pass writes of these resources from now on."""
+        """Accept writes of the given resources from now on."""
         for each in resources:
             self._problems.pop(each, None)
 
     def failed(self, resources: Iterable[Resource], problem: str) -> None:
-        """Note why the StorageVersion of resources could not be published; a published resource is not refused."""
+        """Store the reason why the StorageVersions of some resources could not be published."""
         for each in resources:
             if each in self._problems:
                 self._problems[each] = problem
@@ -53,7 +53,7 @@ class StorageVersionBarrier:
 
 
 def _is_exempt(resource: Resource, user: User, attributes: Attributes) -> bool:
-    """Return whether a write may not wait, because StorageVersions and identity Leases depend on it."""
+    """Return whether the barrier always accepts a write, because StorageVersions or identity Leases need the write."""
     if resource == LEASES:
         return attributes.namespace == _SYSTEM
     if resource == NAMESPACES:

@@ -1,8 +1,8 @@
-"""The channels of a remote command: standard input and output, the status, and the size of the terminal.
+"""Implements the channels of a remote command: standard input and output, the status, and the terminal's size.
 
-The two transports offer the same methods. The first transport is one WebSocket whose messages begin with the channel's
-number; the second is SPDY with one stream per channel (apimachinery `pkg/util/remotecommand`, client-go
-`tools/remotecommand`).
+Channels have two transports with equal methods. The first transport is a WebSocket; each message begins with the number
+of its channel. The second transport is SPDY with one stream per channel (apimachinery `pkg/util/remotecommand`,
+client-go `tools/remotecommand`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A TLS context contains the client certificate, and the authority that verifies serving certificates.
 
 Guarantees:
-- Files are read again when they change, so replaced certificates are used for the next connection.
+- The server reads a changed certificate file again, so that the next connection uses the new certificate.
 - If no client certificate is configured, the server issues one with its own authority, and replaces the certificate
   before it expires.
 """

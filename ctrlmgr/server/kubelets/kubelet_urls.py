@@ -1,4 +1,4 @@
-"""Maps requests for containers to URLs of kubelets, without doing I/O.
+"""Maps requests for containers to URLs of kubelets; the functions do no I/O.
 
 Source: `pkg/registry/core/pod/strategy.go` (LogLocation, streamLocation, PortForwardLocation, validateContainer),
 `pkg/kubelet/client/kubelet_client.go`, `pkg/util/node` (GetPreferredNodeAddress).

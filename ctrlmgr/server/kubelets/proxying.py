@@ -1,10 +1,11 @@
 """Handles requests for containers on nodes with a kubelet: forwards logs, and tunnels exec, attach and portforward.
 
 Guarantees:
-- The client's credentials are not sent to the kubelet. The kubelet authenticates this server instead of the client.
+- The server does not send the client's credentials to the kubelet. The kubelet authenticates this server instead of the
+  client.
 - If the kubelet refuses to switch protocols, the client receives the kubelet's response.
-- If the client or the kubelet disconnects, the connection to the other peer is closed. All connections to kubelets end
-  when the server stops.
+- If the client or the kubelet disconnects, the server closes the connection to the other peer. All connections to
+  kubelets end when the server stops.
 
 Source: apimachinery `pkg/util/proxy/upgradeaware.go`, apiserver `pkg/registry/generic/rest` (streamer.go,
 response_checker.go).

@@ -1,8 +1,8 @@
 """Serves exec, attach and portforward for pods on simulated nodes, with the protocols of a kubelet.
 
 Guarantees:
-- Output is sent at the times that the simulation determines, at the speed of the simulation.
-- Output is written only while the client reads. All streams end when the server stops.
+- The server sends output at the times that the simulation determines, at the speed of the simulation.
+- The server writes output only while the client reads. All streams end when the server stops.
 """
 
 from __future__ import annotations

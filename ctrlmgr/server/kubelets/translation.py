@@ -1,7 +1,7 @@
 """Translates the channels of a remote command from a WebSocket connection to a SPDY connection.
 
-The translation is needed for kubelets that do not accept version 5 of the WebSocket protocol, in which a client can end
-the command's input. Source: apiserver `pkg/util/proxy/streamtranslator.go`.
+Only version 5 of the WebSocket protocol lets a client end the command's input; kubelets that do not accept version 5
+need the translation. Source: apiserver `pkg/util/proxy/streamtranslator.go`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs jobs with large bodies in worker processes.
 
-This package starts and ends the worker processes, and answers their queries.
+The server starts and ends the worker processes, and answers the worker processes' queries.
 
 The code that runs in a worker process is in `ctrlmgr.largebodies`.
 """

@@ -1,10 +1,11 @@
 """Schedules jobs on the worker processes of a server, fairly between users.
 
 Guarantees:
-- Jobs are scheduled by the following rules. A user has at most one running job, so that one user's jobs cannot occupy
-  all processes. At most `WAITING` jobs of a user wait; a further job of the user is refused with 429.
+- A user has at most one running job, so that one user's jobs cannot occupy all processes. At most `WAITING` jobs of a
+  user wait; the server refuses a further job of the user with 429.
 - A job that runs for more than `DEADLINE` seconds fails with 504, and a job that exceeds the memory limit fails with
-  413. In both cases, the worker process of the job also ends. Time during which a job waits for the log or a webhook
+  413. In both cases, the server also ends the worker process of the job. Time during which a job waits for the log or a
+    webhook
        does not count towards its deadline.
 - Worker processes start with the first job, and end after `IDLE` seconds without jobs.
 """
@@ -28,8 +29,7 @@ from ctrlmgr.server.largebodies.worker_process import Process, WorkerExited
 log = structlog.get_logger(__name__)
 
 DEADLINE: Final = 10.0
-"""Maximum running time of a job in seconds, which is three times the time for the largest body on a slow and busy
-machine.
+"""The maximum running time of a job in seconds: three times the time for the largest body on a slow and busy machine.
 """
 PROCESSES: Final = 2
 WAITING: Final = 32
@@ -166,7 +166,7 @@ class Pool:
         self._go_on()
 
     def _rest(self, *, wanted: bool) -> None:
-        """If no job is waiting, schedule the end of free worker processes."""
+        """If no job waits, end the free worker processes after the idle time."""
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None

@@ -1,7 +1,7 @@
-"""Controls one worker process: sends and receives messages on its socket, and kills it.
+"""Controls one worker process: exchanges messages on the process's socket, and kills the process.
 
-Guarantees: no method blocks the event loop. The worker process starts as a new interpreter, and is not a fork of this
-process with its threads. The exit of the worker process is awaited, so that no zombie remains. When the server's
+Guarantees: no method blocks the event loop. The worker process is a new interpreter, and not a fork of the server
+process with its threads. The server awaits the exit of the worker process, so that no zombie remains. When the server's
 process ends for any reason, the operating system closes the worker's socket.
 """
 
@@ -39,7 +39,7 @@ class Process:
         kind_of: KindOf,
         workers: Workers,
     ) -> None:
-        """Create an instance for a running program, whose exit is awaited on the threads `workers`."""
+        """Create an object for a running program; one of the threads `workers` awaits the program's exit."""
         self._program = program
         self._reader = reader
         self._writer = writer

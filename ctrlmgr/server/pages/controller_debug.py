@@ -1,7 +1,7 @@
 """Serves the debug pages of controllers at `/debug/controllers/NAME/PAGE`, for a controller's name and its aliases.
 
-The pages need rights for their nonResourceURLs, as all pages do, and the index of paths does not list them. A page is
-written on one of the server's workers, because it may take long.
+As for all pages, a client needs rights for the nonResourceURL of a page. The index of paths does not list debug pages.
+A worker thread creates a page, because the creation may take long.
 
 Source: kube-controller-manager `cmd/kube-controller-manager/app/controllermanager.go` (`BuildControllers`).
 """

@@ -6,8 +6,8 @@
 | `/debug/threads` | the stack of every thread |
 | `/debug/profile?seconds=N` | samples of N seconds (5 by default) as collapsed stacks |
 
-Each line of a profile is a stack, with frames separated by `;`, and its number of samples. Flame graph tools read this
-format. The profiler runs on one of the server's workers.
+Each line of a profile consists of a stack, with frames separated by `;`, and the number of samples with this stack.
+Flame graph tools read such profiles. The profiler runs on a worker thread.
 """
 
 from __future__ import annotations

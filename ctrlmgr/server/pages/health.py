@@ -1,10 +1,10 @@
 """Runs health checks, and formats their results as kube-apiserver does.
 
 Guarantees:
-- A health check never blocks, because it only reads a result that another thread has stored. `LogProbe` queries the
-  database on its own thread.
-- The response about all checks names the failed checks but not the reasons ("reason withheld"), because it is often
-  public. The URL path of a single check, and the log, contain the reason of its failure (apiserver
+- A health check never blocks, because the check only reads a result that another thread has stored. `LogProbe` queries
+  the database on its own thread.
+- The response about all checks names the failed checks but not the reasons ("reason withheld"), because this response
+  is often public. The response about a single check, and the log, contain the reason of the check's failure (apiserver
   `pkg/server/healthz/healthz.go`).
 """
 
@@ -43,7 +43,7 @@ PING = Check("ping", lambda: None)
 
 
 def after_grace(checks: Iterable[Check], seconds: float, clock: Clock) -> list[Check]:
-    """Return these checks, which now pass for the given time regardless of their problems (`delayedHealthCheck`)."""
+    """Return checks that pass, regardless of problems, until the given time is over (`delayedHealthCheck`)."""
     ends_at = clock.monotonic() + seconds
 
     def later(problem: Callable[[], str | None]) -> str | None:
@@ -54,7 +54,7 @@ def after_grace(checks: Iterable[Check], seconds: float, clock: Clock) -> list[C
 
 @dataclass(slots=True)
 class Counts:
-    """How often a health check has passed and failed, and whether it passed the last time."""
+    """The numbers of passes and failures of a health check, and the check's last result."""
 
     passed: int = 0
     failed: int = 0
@@ -82,7 +82,8 @@ class Health:
     def report(self, *, verbose: bool, exclude: Collection[str] = ()) -> tuple[bool, str]:
         """Run the health checks.
 
-        Return whether all pass, and the response's text, which lists all checks if one failed.
+        The method returns whether all checks pass, and the text of the response; the text lists all checks if a check
+        failed.
         """
         lines: list[str] = []
         failed: dict[str, str] = {}
@@ -107,7 +108,10 @@ class Health:
         return True, "\n".join([*lines, f"{self.name} check passed", ""]) if verbose else "ok"
 
     def _log(self, failed: Mapping[str, str]) -> None:
-        """Log the first failed checks; the level is debug while the process starts, when failures are expected."""
+        """Log the first failed checks.
+
+        The log level is debug while the process starts, because failures are expected.
+        """
         log_event = log.info if self._has_passed else log.debug
         shown = dict(itertools.islice(failed.items(), _SHOWN))
         more = {"more": len(failed) - _SHOWN} if len(failed) > _SHOWN else {}
@@ -128,20 +132,20 @@ class LogProbe:
     name = "log probe"
 
     def __init__(self, event_log: EventLog, *, clock: Clock) -> None:
-        """Probe `event_log`."""
+        """Create a probe that reads the head of `event_log`."""
         self._log = event_log
         self._clock = clock
         self._reached_at = clock.monotonic()
         self._problem: str | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Read the head once a second until stopped."""
+        """Read the log's head once a second until `stop` is set."""
         while not stop.is_set():
             self.probe()
             stop.wait(_PROBE_EVERY)
 
     def probe(self) -> None:
-        """Read the head once, and store the result."""
+        """Read the log's head once, and store the result for health checks."""
         try:
             self._log.head()
         except CtrlmgrError as error:
@@ -151,7 +155,7 @@ class LogProbe:
             self._reached_at = self._clock.monotonic()
 
     def problem(self) -> str | None:
-        """Return None if the log has responded recently; otherwise the check fails, also if the database hangs."""
+        """Return None if the log has responded recently; otherwise return the problem, even if the database hangs."""
         if self._problem:
             return self._problem
         silence = self._clock.monotonic() - self._reached_at

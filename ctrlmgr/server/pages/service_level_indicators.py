@@ -1,4 +1,4 @@
-"""The metrics at `/metrics/slis`, which are the results of the health checks (KEP-3466).
+"""Reports the results of the health checks as metrics at `/metrics/slis` (KEP-3466).
 
 The metrics count the health checks that `/livez`, `/readyz` and `/healthz` run, as in apiserver
 `pkg/server/healthz/healthz.go`. The metrics have the names and labels of component-base `metrics/prometheus/slis`.

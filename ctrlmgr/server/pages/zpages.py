@@ -126,7 +126,7 @@ def _object(request: Request, form: _Form, kind: str, fields: Mapping[str, Any])
 
 
 def _form(request: Request, kind: str) -> _Form:
-    """Return the first form that the client accepts; raises `NotAcceptable` if the client accepts no form."""
+    """Return the first form of a page that the client accepts; raises `NotAcceptable` if there is none."""
     accept = request.header(b"accept").decode("latin-1")
     if not accept.strip():
         return _Form()

@@ -1,1 +1,1 @@
-"""The API of a server that plays a recording: playback controls, and the handlers that refuse or pretend writes."""
+"""Serves the API of a played recording: playback controls, and handlers that refuse or pretend writes."""

@@ -1,12 +1,12 @@
-"""The backend of a played recording, which switches to a new `Backend` when the playback seeks backward.
+"""Implements the backend of a played recording, which uses a new `Backend` after the playback seeks backward.
 
 Guarantees:
 - Clients never receive events that change objects back to an earlier state of the recording. When the playback seeks
-  backward, every watch ends with 410 (Expired), and so do requests for revisions in the future. The clients' reflectors
-  then list again, at the new position.
-- Each request is completed by the backend that received it, whose log is not replaced. A replaced backend stops after
-  its last request has ended.
-- Resources in `apart` have their own backends, which a seek does not affect.
+  backward, every watch and every request for a revision in the future ends with 410 (Expired). After a 410, the
+  clients' reflectors list again, at the new position.
+- The `Backend` that received a request completes the request. A replaced `Backend` stops after its last request has
+  ended.
+- Resources in `apart` have their own backends; a seek does not affect these backends.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ class PlayedBackend:
             era.end(DisconnectReason.CLOSING, stops=False)
 
     async def end_watches_within(self, grace: float) -> None:
-        """End all watches evenly; return when all watches have ended, or after `grace` seconds."""
+        """End all watches one after another within `grace` seconds, and return when all watches have ended."""
         await asyncio.gather(*(era.backend.end_watches_within(grace) for era in self._eras))
 
 
 class _BackendLifetime:
-    """A backend, from its start until it is no longer needed."""
+    """Runs one backend from its start until no request needs the backend any more."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend

@@ -1,7 +1,8 @@
-"""The authorizer of a read-only server, which serves for example a past state or a recording.
+"""Implements the authorizer of a read-only server; such a server serves a past state or a recording.
 
-Guarantees: every verb that changes an object is denied with 403 and a reason, even for dry runs and subresources.
-Another authorizer decides about reads and reviews. An access review about a write returns the denial, with its reason.
+Guarantees: the authorizer denies every verb that changes an object with 403 and a reason, even for dry runs and
+subresources. Another authorizer decides about reads and reviews. An access review about a write returns the denial,
+with its reason.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Encodes single objects, lists, and the frames of a watch.
 
 Guarantees:
-- The stored bytes of an object are copied into the response, so the object is not encoded again.
+- The server copies the stored bytes of an object into the response, and does not encode the object again.
 - A piece of a list has at most twice `_PIECE` bytes, even if its items are large.
-- Items of a typed list have neither kind nor apiVersion, as in Go (apimachinery clears TypeMeta when it decodes a
-  stored object).
+- As in Go, items of a typed list have neither kind nor apiVersion, because apimachinery clears TypeMeta when it decodes
+  a stored object.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def custom_list_head(kind: str, api_version: str, metadata: ListMeta) -> bytes:
 
 
 def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[bytes]:
-    """Yield a list of objects of one kind in pieces for sending; each piece is created on demand.
+    """Yield the encoded objects of a list in pieces for sending; the function creates each piece on demand.
 
     `type_meta` is the expected beginning of each object, such as `{"kind":"Pod","apiVersion":"v1",`. An object with
     another beginning is decoded and encoded again.
@@ -111,7 +111,7 @@ def _cut(item: bytes, start: int) -> Iterator[bytes]:
 
 
 def _item_decoded(wire: bytes) -> bytes:
-    """Decode a list item. Return the item in encoded form without its opening brace, its kind and its apiVersion."""
+    """Decode and encode a list item; return its JSON without the opening brace, the kind and the apiVersion."""
     fields = msgspec.json.decode(wire, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({name: value for name, value in fields.items() if name not in ("kind", "apiVersion")})[
         1:

@@ -1,9 +1,9 @@
 """Caches encoded lists, so that repeated requests do not encode an unchanged list again.
 
 Guarantees:
-- A cached list is used only if it contains the same objects at the same revisions.
-- The cache holds at most `BUDGET` bytes. A list of more than `LARGEST` bytes is not cached; each request encodes it
-  again in pieces.
+- The server uses a cached list only if the list contains exactly the requested objects at their current revisions.
+- The cache holds at most `BUDGET` bytes. The cache does not hold a list of more than `LARGEST` bytes; each request
+  encodes such a list again in pieces.
 """
 
 from __future__ import annotations

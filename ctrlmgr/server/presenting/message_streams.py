@@ -1,9 +1,11 @@
 """Sends a stream as WebSocket messages to a client that requests a WebSocket, as a browser does.
 
 Guarantees:
-- A watch is sent as one text message for each event. A log is sent as binary messages, or as text messages in base64.
-- Messages from the client are ignored. If the client closes the WebSocket, the stream ends.
-- If a client does not read, the stream waits. After some time, the client is disconnected, as without a WebSocket.
+- The server sends a watch as one text message for each event. The server sends a log as binary messages, or as text
+  messages in base64.
+- The server ignores messages from the client. If the client closes the WebSocket, the stream ends.
+- If a client does not read, the stream waits. If the client reads nothing for a long time, the server disconnects the
+  client.
 
 Source: apimachinery `pkg/util/httpstream/wsstream` (`Reader`), apiserver `pkg/endpoints/handlers/watch.go`
 (`HandleWS`).
@@ -53,14 +55,14 @@ def asks_for_messages(request: Request) -> bool:
 
 
 async def begin_watch(request: Request, headers: Sequence[Header]) -> Stream:
-    """Begin the response to a watch, with messages if the client requests them; `headers` are for other clients."""
+    """Begin the response to a watch: WebSocket messages if the client requests them, or a stream with `headers`."""
     if not asks_for_messages(request):
         return await request.begin_stream(200, headers)
     return _switched(request, next(iter(_offered(request)), ""), _as_lines)
 
 
 async def begin_log(request: Request, headers: Sequence[Header]) -> Stream:
-    """Begin the response to a log request, with messages if the client requests them; `headers` are for other clients.
+    """Begin the response to a log request: WebSocket messages if the client requests them, or a stream with `headers`.
 
     Raises `Forbidden` if the client offers no subprotocol for logs.
     """

@@ -88,8 +88,8 @@ class Accepts:
     def __init__(self, *, lists: bool = False, transforms: bool = True, routed: bool = True) -> None:
         """Create the parser for an endpoint.
 
-        `lists` says whether the endpoint returns lists, and so may stream. `transforms` says whether it supports tables
-        and metadata.
+        `lists` is True if the endpoint returns lists, and therefore may stream. `transforms` is True if the endpoint
+        supports tables and metadata.
 
         `routed` is False for custom kinds, whose handlers have no router before them.
         """
@@ -141,7 +141,7 @@ class Accepts:
 
 
 def of_error(accept: bytes) -> Representation:
-    """Return the representation of an error for clients that accept no other: protobuf if requested, or JSON."""
+    """Return the representation of an error for clients that accept none: protobuf if requested, otherwise JSON."""
     if PROTOBUF.encode() not in accept:
         return PLAIN
     asked = [clause.parameters for clause in preferred(accept.decode("latin-1")) if clause.media_type == PROTOBUF]

@@ -30,7 +30,7 @@ class Presentation(Protocol):
     def following(self) -> Presentation:
         """The presentation of the frames after the first frame of a watch.
 
-        If all frames have the same form, it is this object.
+        If all frames have the same form, `following` is this object itself.
         """
 
     def one(self, obj: Object) -> bytes:

@@ -1,4 +1,4 @@
-"""Creates responses.
+"""Creates HTTP responses: objects, errors and plain text.
 
 Guarantees:
 - The response to every error is a `Status` whose code is the HTTP status, with Retry-After if a retry may succeed.
@@ -31,7 +31,7 @@ _PROTOBUF_TYPE: Header = (b"content-type", PROTOBUF.encode())
 
 
 class Response(NamedTuple):
-    """A whole response. The sender of the response adds the header with the length."""
+    """A complete response; the code that sends the response adds the Content-Length header."""
 
     status: int
     body: bytes

@@ -4,7 +4,7 @@ Guarantees:
 - A long list occupies the event loop for only a few pieces at a time. For a slow client, only one piece of the list is
   in memory, and the client is disconnected after `PATIENCE` seconds.
 - Slow conversions (compression, YAML, indentation) run on a worker thread.
-- Bodies of more than 128 KiB are compressed with gzip if the client accepts that (apiserver
+- The server compresses bodies of more than 128 KiB with gzip if the client accepts gzip (apiserver
   `pkg/endpoints/handlers/responsewriters/writers.go`).
 """
 

@@ -1,8 +1,8 @@
 """Encodes a `Status` in Kubernetes' protobuf format, so that clients that accept only protobuf can read errors.
 
-Guarantees: the bytes equal those of gogo/protobuf. gogo/protobuf writes fields in the order of their numbers. An empty
-field is also written, unless its type is a pointer. The field numbers are those of apimachinery
-`pkg/apis/meta/v1/generated.proto`; the envelope is that of `pkg/runtime/serializer/protobuf`.
+Guarantees: the bytes equal those of gogo/protobuf. gogo/protobuf writes fields in the order of their numbers.
+gogo/protobuf also writes empty fields, unless the field's type is a pointer. The field numbers are those of
+apimachinery `pkg/apis/meta/v1/generated.proto`; the envelope is that of `pkg/runtime/serializer/protobuf`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Converts JSON to YAML, using only the features of YAML that responses need.
 
 Guarantees:
-- Strings that a parser of YAML 1.1 or 1.2 could interpret as another type are quoted. Therefore parsers of both
-  versions read the same values.
+- Strings that a parser of YAML 1.1 or 1.2 could interpret as another type are quoted. Therefore parsers of YAML 1.1 and
+  of YAML 1.2 read equal values.
 - Keys are sorted, and the items of a list are not indented below the list's key, as in Kubernetes' YAML.
-- The conversion takes time proportional to the size, a few microseconds per value.
+- The conversion takes a few microseconds per value.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Guarantees:
 - The other server never receives the client's credentials. Kubelets authenticate this server by its client certificate.
-- If a server cannot be reached, the response is a 503 with the reason. Links and redirects in responses are changed so
-  that they lead through the proxy.
+- If a server cannot be reached, the response is a 503 with the reason. The proxy changes links and redirects in
+  responses, so that they lead through the proxy.
 - The simulation serves requests for simulated nodes, and for pods on simulated nodes.
 - All proxied requests end when the server stops.
 
@@ -92,7 +92,7 @@ class ClusterProxy:
         self._passed = PassedRequests()
 
     def close(self) -> None:
-        """End all requests; requests that start later end immediately."""
+        """End all proxied requests, and end requests that start later at once."""
         self._passed.end()
 
     async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:

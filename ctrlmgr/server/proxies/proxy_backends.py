@@ -1,7 +1,7 @@
 """Finds the server to which a request to the `proxy` of a pod or a Service is forwarded.
 
-Guarantees: only addresses of pods are used, and never loopback, link-local or multicast addresses. Therefore a client
-cannot reach this machine's own services through the proxy.
+Guarantees: the proxy connects only to addresses of pods, and never to loopback, link-local or multicast addresses.
+Therefore a client cannot reach this machine's own services through the proxy.
 
 Source: `ResourceLocation` in `pkg/registry/core/pod/strategy.go` and `pkg/registry/core/service/storage/storage.go`,
 and apimachinery `pkg/util/net/port_split.go`.
@@ -58,7 +58,7 @@ class ProxyName(NamedTuple):
 
 
 class Backend(NamedTuple):
-    """The server to which a request is forwarded."""
+    """The address of the server to which a request is forwarded."""
 
     scheme: str
     host: str

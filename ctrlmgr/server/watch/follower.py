@@ -5,9 +5,9 @@ Guarantees:
   revision is not known immediately (`EventLog.peek`), a worker thread queries the log. At most one query runs at a
   time. All callers that waited before a query started use the query's result; later callers wait for the next query.
 - `catch_up` returns or fails within seconds, even if the database does not answer at all.
-- If many events arrive while the event loop is busy, the loop is woken only once for all these events.
-- Events that the feed has lost are read from the log on a worker thread. Until the lost events have been read, newer
-  events are not applied, and callers that wait for revisions of newer events keep waiting.
+- If many events arrive while the event loop is busy, the follower wakes the event loop only once for all these events.
+- A worker thread reads events that the feed has lost from the log. Until the thread has read the lost events, the cache
+  applies no newer events, and callers that wait for newer revisions keep waiting.
 - Used on the event loop's thread only, except for `_wake`, which any thread may call.
 """
 
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 PATIENCE = 3.5
 """Maximum seconds for reading the newest revision and updating the cache to it.
 
-This usually takes milliseconds; the limit matters only if the database hangs.
+Reading and updating usually take milliseconds; the limit matters only if the database hangs.
 """
 
 
@@ -95,7 +95,7 @@ class Follower:
     def is_current(self) -> bool:
         """Return whether the cache has all events that were acknowledged before this call.
 
-        Return False if this is not known yet.
+        The method returns False if the newest revision is not known yet.
         """
         newest = self._log.peek()
         if newest is None:
@@ -120,7 +120,7 @@ class Follower:
     async def reach(self, revision: Revision, patience: float) -> bool:
         """Wait until the cache reaches `revision`.
 
-        Return False if the cache does not reach it within `patience` seconds.
+        The method returns False if the cache does not reach `revision` within `patience` seconds.
         """
         if self._cacher.revision < revision:
             self._step()
@@ -161,7 +161,7 @@ class Follower:
     async def _read_missing(self) -> None:
         """Read lost events from the log until the cache contains all events of the feed.
 
-        If the log is unavailable, this method ends; the next step of the follower calls it again.
+        If the log is unavailable, `_read_missing` ends; the next step of the follower calls `_read_missing` again.
         """
         log.info("event window too small, reading events from the log", revision=self._cacher.revision)
         try:

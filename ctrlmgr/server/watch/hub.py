@@ -1,4 +1,4 @@
-"""The hub sends each change to all watchers that have caught up.
+"""Sends each change to all watchers that have caught up.
 
 Guarantees (W1 to W13 also include the guarantees in the docstring of `watching`):
 - **One round for all.** When the cache advances, its changes are matched and encoded once per group of watchers with
@@ -6,10 +6,10 @@ Guarantees (W1 to W13 also include the guarantees in the docstring of `watching`
 - **Rounds overlap.** If a change happens during a round, the watchers that the round has not reached yet receive the
   change in this round. All other watchers receive the change in the next round. Therefore a change reaches all watchers
   within the duration of one round.
-- **Watchers are independent.** If a watcher's connection accepts no more bytes, the watcher leaves the hub with its
-  cursor, so it does not delay other watchers. During a round, the event loop regularly runs other tasks.
-- **In order.** A watcher enters at exactly the hub's revision, so it misses no event and receives no event twice. A
-  bookmark is written after all events up to its revision.
+- **Watchers are independent.** If a watcher's connection accepts no more bytes, the watcher leaves the hub, and
+  therefore does not delay other watchers. During a round, the event loop regularly runs other tasks.
+- **In order.** A watcher enters the hub at exactly the hub's revision, so the watcher misses no event and receives no
+  event twice. The hub writes a bookmark after all events up to the bookmark's revision.
 
 A watcher is a cursor in the sequence of the cache's changes. While a watcher is behind the hub, its own task moves its
 cursor (`watching`). Once a watcher has caught up, it enters the hub; from then on, the hub moves the cursor. In the
@@ -90,7 +90,7 @@ class Hub:
         self._work.set()
 
     async def run(self) -> None:
-        """Send changes until the hub is closed."""
+        """Send changes to the watchers until the hub is closed."""
         while not self._closing:
             await self._work.wait()
             self._work.clear()
@@ -111,9 +111,9 @@ class Hub:
     async def stay(self, watcher: Watcher) -> DisconnectReason:
         """Keep a watcher in the hub until the watcher must leave; return the reason.
 
-        The watcher must have caught up, or its time must have ended. The hub does not send events that a webhook must
-        convert; a watcher that needs such events leaves when the hub advances. A watcher whose cursor is beyond the
-        hub's revision leaves when the hub reaches the cursor.
+        The watcher must have caught up, or the watcher's time must have ended. The hub does not send events that a
+        webhook must convert; a watcher that needs such events leaves when the hub advances. A watcher whose cursor is
+        beyond the hub's revision leaves when the hub reaches the cursor.
         """
         if self._closing:
             return self._closing
@@ -158,7 +158,7 @@ class Hub:
         self._attend()
 
     async def _round(self) -> None:
-        """Write once to each watcher with pending events."""
+        """Write the pending events to each watcher, in one write per watcher."""
         since, writes = self.revision, 0
         for board, group in self._due():
             for _ in range(len(group.watchers)):
@@ -246,7 +246,7 @@ class Hub:
         self._ring_by(min((_due(watcher) for watcher in self._ahead), default=_NEVER))
 
     def _attend_to(self, watcher: Watcher, now: float, reached: Revision) -> None:
-        # Pending events must be sent first; the timer fires again after that.
+        # Pending events must be sent before a bookmark; the timer fires again after the pending events.
         if reached == self.revision and watcher.take_bookmark(now) and not watcher.stream.paused and watcher.is_active:
             watcher.stream.write(chunk(watcher.presentation.bookmark(reached)))
             _move_on(watcher, reached)

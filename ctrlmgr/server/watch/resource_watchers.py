@@ -1,9 +1,9 @@
-"""The watchers of one resource, in groups; all watchers of a group receive the same bytes.
+"""Groups the watchers of one resource; all watchers of a group receive the same bytes.
 
 Guarantees: a change is compared only with groups whose selection includes the namespace and name of the changed object.
-A frame that two groups share is encoded once. The pieces for a group are in order of revision. Each piece knows the
-revision of its last event. Within a group, the watcher whose last write is the oldest comes first, because this watcher
-has the most pending events.
+A frame that two groups share is encoded once. The pieces for a group are in order of revision. Each piece contains the
+revision of its last event. Within a group, the watcher with the oldest last write is the first, because it has the most
+pending events.
 """
 
 from __future__ import annotations

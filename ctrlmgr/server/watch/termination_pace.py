@@ -1,9 +1,11 @@
 """Ends watches one after another while the server stops, so that not all clients reconnect at once.
 
 Guarantees:
-- If the server ends watches within a grace period, they end evenly, and at least `LEAST_RATE` a second.
-- A watch that would end after the grace period ends at once, and the wait for all watches ends with the grace period.
-- Without a grace period, watches end at once.
+- If the server ends watches within a grace period, the watches end evenly, and at least `LEAST_RATE` watches end in a
+  second.
+- A watch that would end after the grace period ends at once. The server waits for the end of all watches at most until
+  the end of the grace period.
+- If the server has no grace period for watches, all watches end at once.
 
 Source: apimachinery `pkg/util/waitgroup/ratelimited_waitgroup.go`; for the rate apiserver
 `pkg/server/genericapiserver.go`.
@@ -61,5 +63,5 @@ class TerminationPace:
         return ends_at - now
 
     async def all_ended(self) -> None:
-        """Wait until no watch runs, or the grace period is over."""
+        """Wait until no watch runs, or until the grace period is over."""
         await self._watches.ended(self._ends_at - self._clock.monotonic())

@@ -1,4 +1,4 @@
-"""One watch in progress: its selection, its cursor, and its timers."""
+"""Defines one watch in progress: its selection, its cursor, and its timers."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class DisconnectReason(Enum):
 
 
 class Watcher:
-    """One watch. Outside the hub, the position of a watcher is its cursor.
+    """One watch in progress. Outside the hub, the position of a watcher is its cursor.
 
-    Inside the hub, its position is the hub's revision.
+    Inside the hub, the position of a watcher is the hub's revision.
     """
 
     __slots__ = (
@@ -101,7 +101,7 @@ class Watcher:
         self._bookmark_at = now + BOOKMARK_EVERY if before_end <= now else min(now + BOOKMARK_EVERY, before_end)
 
     def part(self, reason: DisconnectReason, cursor: Revision) -> None:
-        """Let the watcher leave the hub at `cursor`. If `part` is called again, the further calls have no effect."""
+        """Let the watcher leave the hub at `cursor`; further calls of `part` have no effect."""
         if self.parting is not None and not self.parting.done():
             self.cursor = cursor
             self.parting.set_result(reason)

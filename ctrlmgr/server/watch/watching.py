@@ -1,8 +1,8 @@
 """Serves a watch from its first event to its end.
 
 Guarantees (W1 to W13, the reliability of a watch; the docstring of `hub` contains those about live events):
-- Events are sent in the order of their revisions, each exactly once, from any revision that the log still has. Events
-  that the cache no longer has are read from the log on a worker thread.
+- The server sends events in the order of their revisions, each exactly once, from any revision that the log still has.
+  A worker thread reads events that the cache no longer has from the log.
 - If a watch cannot continue, it ends with an ERROR event with a Status (410 Expired), and never silently. A watch also
   ends with an ERROR event if the log is reset to an earlier revision.
 - A client that has read nothing for `READ_PATIENCE` seconds is disconnected. Until a client that does not read is
@@ -170,7 +170,7 @@ class Watches:
     async def _overtake(self, watcher: Watcher) -> None:
         """Send past events until the watch has caught up.
 
-        If that is impossible, raise the `ApiError` to send to the client.
+        If the watch cannot catch up, the method raises the `ApiError` to send to the client.
         """
         while watcher.cursor < (goal := self._hub.revision) and self._clock.monotonic() < watcher.ends_at:
             stretch = self._cached(watcher, goal)
@@ -223,7 +223,7 @@ class Watches:
 
 
 class _ChangeBatch(NamedTuple):
-    """Some changes. After it has received these changes, a watcher is at the revision `reached`."""
+    """A batch of changes; a watcher that has received the batch is at the revision `reached`."""
 
     changes: Sequence[Change]
     reached: Revision

@@ -1,10 +1,10 @@
 """Serves OpenAPI documents, for `kubectl explain`, client-side validation and code generators.
 
 Guarantees:
-- An OpenAPI document is derived from the bundled structure and the served kinds. A document is created when it is first
-  requested, and cached until its kinds change.
+- An OpenAPI document is derived from the bundled structure and the served kinds. The server creates a document at the
+  first request for it, and caches the document until the kinds in the document change.
 - The index of OpenAPI v3 contains the URL of each document with a digest of its content, so that clients can cache the
-  document. A request with an outdated digest gets the current document, but without permission to cache it.
+  document. A request with an outdated digest gets the current document; the client may not cache this response.
 
 | path | answer |
 |---|---|
@@ -76,7 +76,8 @@ class OpenAPI:
     def answer(self, path: str, query: Mapping[str, Sequence[str]], accept: str) -> Document | None:
         """Return the OpenAPI document at a URL path; None if no document has this path.
 
-        The format of the document depends on the Accept header. Raises `NotAcceptable`.
+        The format of the document depends on the Accept header. Raises `NotAcceptable` if the client accepts no
+        available format.
         """
         self._renew()
         path = path.rstrip("/")

@@ -1,6 +1,6 @@
 """Encodes an OpenAPI v2 document as gnostic's protobuf.
 
-kubectl before 1.27 requests this form; later versions request it only if the server has no OpenAPI v3.
+kubectl before 1.27 requests gnostic's protobuf; later versions request it only from servers without OpenAPI v3.
 
 The tables contain every field of every message in gnostic's `openapiv2/OpenAPIv2.proto`, because the schema of a custom
 kind may use any keyword.

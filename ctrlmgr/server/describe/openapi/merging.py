@@ -1,10 +1,10 @@
 """Merges OpenAPI v2 documents of extension servers into the server's own document.
 
 Guarantees:
-- A path of the first document that has it is kept. A definition or parameter that differs from one with the same name
-  is renamed (`NAME_v2`, `NAME_v3`, …), with all references to it.
+- If several documents contain a path, the path of the first document is kept. If a definition or parameter differs from
+  an earlier one with the same name, the later one is renamed (`NAME_v2`, `NAME_v3`, …), with all references to it.
 - Definitions that differ only in their group, version and kind are merged into one.
-- No given document is changed.
+- The functions do not change their arguments.
 
 Source: kube-openapi `pkg/aggregator`.
 """
@@ -22,7 +22,7 @@ _NAMED: Final = ("definitions", "parameters")
 _DATA: Final = ("default", "enum", "example", "examples")
 """The fields of a schema whose values are data, so that they contain no references."""
 _MAPS: Final = ("properties", "patternProperties", "definitions", "responses", "paths")
-"""The fields whose keys are free names."""
+"""The fields of a schema whose values map any names to schemas."""
 
 
 def without_other_paths(document: Node, is_kept: Callable[[str], bool]) -> Node:

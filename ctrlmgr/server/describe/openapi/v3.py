@@ -69,7 +69,7 @@ class Sections:
     def _roots(self) -> Mapping[str, list[str]]:
         """The definitions of the kinds, by document.
 
-        A document includes these definitions even if no path refers to them.
+        A document includes the definitions of its kinds even if no path refers to them.
         """
         roots: dict[str, list[str]] = {}
         for kind in self._kinds:
