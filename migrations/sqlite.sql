@@ -267,4 +267,11 @@ CREATE TABLE data_key (
 	PRIMARY KEY (id)
 );
 
-INSERT INTO alembic_version (version_num) VALUES ('0007')
+CREATE TABLE schema_support (
+	oldest TEXT NOT NULL, 
+	PRIMARY KEY (oldest)
+);
+
+INSERT INTO alembic_version (version_num) VALUES ('0008');
+
+INSERT INTO schema_support (oldest) VALUES ('0008')

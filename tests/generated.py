@@ -78,9 +78,13 @@ def sqlite_schema() -> str:
         database_schema.run_migrations(connection)
         made = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
         statements = [str(statement).strip() for (statement,) in made]
+        oldest = database_schema.oldest_supported(connection)
     engine.dispose()
-    version = f"INSERT INTO alembic_version (version_num) VALUES ('{database_schema.LATEST}')"
-    return f"-- {_SCHEMA_HEAD}\n" + database_schema.BETWEEN_STATEMENTS.join([*statements, version]) + "\n"
+    statements += [
+        f"INSERT INTO alembic_version (version_num) VALUES ('{database_schema.LATEST}')",
+        f"INSERT INTO schema_support (oldest) VALUES ('{oldest}')",
+    ]
+    return f"-- {_SCHEMA_HEAD}\n" + database_schema.BETWEEN_STATEMENTS.join(statements) + "\n"
 
 
 def settings_toml() -> str:

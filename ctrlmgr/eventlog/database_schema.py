@@ -1,5 +1,9 @@
 """Manages the schema of a database: checks its version, and applies missing migrations.
 
+A database may have a newer schema than this ctrlmgr knows, so that servers of two versions can run together during an
+upgrade. The table `schema_support` contains the oldest schema version that a ctrlmgr must know. A migration that only
+adds tables, columns or indexes leaves this version unchanged.
+
 For a new SQLite database, `migrations/sqlite.sql` creates the schema that results from all migrations. Therefore the
 first start need not load Alembic, which takes as long as the rest of the start. Alembic only upgrades databases with an
 older schema.
@@ -17,9 +21,9 @@ from sqlalchemy.exc import DBAPIError
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CopyUnfinished, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.hash_chain import GENESIS
-from ctrlmgr.eventlog.log_tables import log_epoch, log_head
+from ctrlmgr.eventlog.log_tables import log_epoch, log_head, schema_support
 
-LATEST = "0007"
+LATEST = "0008"
 """The name of the newest migration; a test compares it with the migrations folder."""
 UNFINISHED = f"unfinished copy {LATEST}"
 """The version that marks an unfinished copy of a log; only the copy command uses such a database."""
@@ -37,28 +41,40 @@ def migrations_folder() -> Path:
 
 def version(connection: Connection) -> str | None:
     """Return the newest migration that was applied to the database; None if the database has no event log."""
-    if not inspect(connection).has_table("alembic_version"):
+    return _value(connection, "alembic_version", "version_num")
+
+
+def oldest_supported(connection: Connection) -> str | None:
+    """Return the oldest schema version that a ctrlmgr must know; None if the database is older than schema 0008."""
+    return _value(connection, schema_support.name, schema_support.c.oldest.name)
+
+
+def _value(connection: Connection, table: str, column: str) -> str | None:
+    """Return the value of a table that has one column and one row; None if the table or the row is missing."""
+    if not inspect(connection).has_table(table):
         return None
-    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    found = connection.execute(text(f"SELECT {column} FROM {table}")).scalar()
     return str(found) if found is not None else None
 
 
-def require_latest(engine: Engine) -> None:
-    """Raise `SchemaOutdated` unless the database has the newest schema, and `LogUnavailable` if it cannot be read."""
+def require_usable(engine: Engine) -> None:
+    """Raise `SchemaOutdated` unless this ctrlmgr can use the database, and `LogUnavailable` if it cannot be read."""
     try:
         with engine.connect() as connection:
-            found = version(connection)
+            found, oldest = version(connection), oldest_supported(connection)
     except DBAPIError as error:
         raise LogUnavailable(f"the database cannot be opened: {error.orig}") from error
-    require_version(found)
+    require_version(found, oldest)
 
 
-def require_version(found: str | None) -> None:
-    """Raise `SchemaOutdated` unless `found` is the newest schema; `found` is None if there is no schema.
+def require_version(found: str | None, oldest: str | None = None) -> None:
+    """Raise `SchemaOutdated` unless this ctrlmgr can use a database with schema version `found`.
 
-    Raises `CopyUnfinished` if the database holds an unfinished copy.
+    The argument `found` is None if there is no schema. The argument `oldest` is the oldest schema version that the
+    database supports; if it is None, only the schema version `LATEST` is accepted. Raises `CopyUnfinished` if the
+    database holds an unfinished copy.
     """
-    if found == LATEST:
+    if found == LATEST or (found and _is_supported(found, oldest)):
         return
     if found is None:
         raise SchemaOutdated("the database has no event log yet; run `ctrlmgr migrate`")
@@ -69,19 +85,23 @@ def require_version(found: str | None) -> None:
     raise SchemaOutdated(f"the database is at schema {found}, this ctrlmgr needs {LATEST}; run `ctrlmgr migrate`")
 
 
+def _is_supported(found: str, oldest: str | None) -> bool:
+    """Return whether the schema `found` is newer than `LATEST`, and supports a ctrlmgr that knows `LATEST`."""
+    return oldest is not None and oldest <= LATEST < found and found != UNFINISHED
+
+
 def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
     """Apply the missing migrations, and initialize a new log; return the earlier schema version.
 
     All changes of the schema are in one transaction, so a process that dies during the update leaves the database
-    unchanged. Several processes may call this function at the same time. Raises `SchemaOutdated` if the database is
-    newer than this ctrlmgr.
+    unchanged. Several processes may call this function at the same time. A newer schema that supports this ctrlmgr
+    stays unchanged. Raises `SchemaOutdated` if a newer schema does not support this ctrlmgr.
     """
     with engine.connect() as connection:
         found = version(connection)
-    if found == LATEST:
+    if found is not None and found >= LATEST:
+        require_usable(engine)
         return found
-    if found is not None and found > LATEST:
-        require_latest(engine)
     with engine.connect() as connection:
         _lock(connection)
         if (now := version(connection)) != LATEST:

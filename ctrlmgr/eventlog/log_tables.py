@@ -166,6 +166,14 @@ data_key = Table(
     Column("wrapped_at", BigInteger, nullable=False),
 )
 
+schema_support = Table(
+    "schema_support",
+    metadata,
+    # The table has one row: the oldest schema version that a ctrlmgr must know to use this database. A migration that
+    # only adds tables, columns and indexes leaves the row unchanged.
+    Column("oldest", Text, primary_key=True),
+)
+
 reconcile_trigger = Table(
     "reconcile_trigger",
     metadata,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 _VERSION = "SELECT version_num FROM alembic_version"
+_OLDEST = "SELECT oldest FROM schema_support"
 _TABLES = {
     "sqlite": "SELECT m.name AS relation, c.name AS column_name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
     " WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid",
@@ -87,14 +88,18 @@ class Database(ABC):
 
     def _require_schema(self) -> None:
         try:
-            rows = self.query(_VERSION).rows
-        except QueryRefused:
-            rows = []
-        try:
-            database_schema.require_version(rows[0][0] if rows else None)
+            database_schema.require_version(self._value(_VERSION), self._value(_OLDEST))
         except SchemaOutdated:
             self.close()
             raise
+
+    def _value(self, query: str) -> str | None:
+        """Return the value of a table that has one column and one row; None if the table does not exist."""
+        try:
+            rows = self.query(query).rows
+        except QueryRefused:
+            return None
+        return str(rows[0][0]) if rows else None
 
 
 def open_database(url: str, *, patience: float | None = None) -> Database:

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, Table, select
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES, Resource, Revision
 from ctrlmgr.errors import Expired
+from ctrlmgr.eventlog.database_schema import require_version
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.log_tables import (
     compaction_floor,
@@ -46,6 +47,11 @@ def open_engine(url: str) -> Engine:
     from ctrlmgr.eventlog.postgres import postgres_servers
 
     return postgres_servers.open_engine(url)
+
+
+def require_same_schema(read: Read) -> None:
+    """Raise `SchemaOutdated` if the other log has a newer schema, whose additional tables a copy would lack."""
+    require_version(str(read("SELECT version_num FROM alembic_version", {})[0][0]))
 
 
 def merge_wal(url: str) -> None:

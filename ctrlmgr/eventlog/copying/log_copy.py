@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Row, Table, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from ctrlmgr.errors import LogUnavailable, SettingsError
-from ctrlmgr.eventlog.copying.copied_tables import Read, TableCopy, lock_for_writing, open_engine
+from ctrlmgr.eventlog.copying.copied_tables import Read, TableCopy, lock_for_writing, open_engine, require_same_schema
 from ctrlmgr.eventlog.database_schema import LATEST, UNFINISHED, require_version, version
 from ctrlmgr.eventlog.event import Head
 from ctrlmgr.eventlog.hash_chain import GENESIS
@@ -35,12 +35,13 @@ from ctrlmgr.eventlog.log_tables import (
     object_,
     reconcile,
     reconcile_trigger,
+    schema_support,
 )
 
 _Begin = Callable[[], AbstractContextManager[Connection]]
 _ATTEMPTS = 5
 _UP_TO_A_REVISION = (object_, log_import, reconcile, reconcile_trigger)
-_KEPT = (event, log_head, log_epoch, compaction_floor, *_UP_TO_A_REVISION)
+_KEPT = (event, log_head, log_epoch, compaction_floor, schema_support, *_UP_TO_A_REVISION)
 _OTHERS = [table for table in metadata.sorted_tables if table not in _KEPT]
 """The tables that are copied as a whole: all tables of the schema that are not copied in another way."""
 
@@ -57,8 +58,9 @@ def copy(read: Read, url: str, *, progress: Callable[[int], None] = lambda event
 
     Calls `progress` with the number of events that the copy contains, after each page. Raises `SettingsError` if the
     database holds another log or was written to, and `LogUnavailable` if a database cannot be used or compactions
-    interrupt the copy again and again.
+    interrupt the copy again and again. Raises `SchemaOutdated` if the log has a newer schema than this ctrlmgr.
     """
+    require_same_schema(read)
     engine = open_engine(url)
 
     @contextmanager

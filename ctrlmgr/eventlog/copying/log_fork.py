@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable, SettingsError
-from ctrlmgr.eventlog.copying.copied_tables import Read, TableCopy, lock_for_writing, open_engine
+from ctrlmgr.eventlog.copying.copied_tables import Read, TableCopy, lock_for_writing, open_engine, require_same_schema
 from ctrlmgr.eventlog.database_schema import new_uuid
 from ctrlmgr.eventlog.event import Head
 from ctrlmgr.eventlog.hash_chain import GENESIS
@@ -31,8 +31,10 @@ def fork(read: Read, url: str, at: Revision, *, clock: Clock, random: Random) ->
     """Copy the log that `read` queries, up to revision `at`, into the empty, migrated log at `url`; return its head.
 
     Raises `Expired` if compaction has passed `at`, `SettingsError` if the log at `url` is not empty, and
-    `LogUnavailable` if a database cannot be used.
+    `LogUnavailable` if a database cannot be used. Raises `SchemaOutdated` if the log that `read` queries has a newer
+    schema than this ctrlmgr.
     """
+    require_same_schema(read)
     engine = open_engine(url)
     try:
         with engine.connect() as connection:

@@ -38,7 +38,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock, pause
 from ctrlmgr.errors import LogClosed, LogCorrupt, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.anchor import Anchor
-from ctrlmgr.eventlog.database_schema import require_latest
+from ctrlmgr.eventlog.database_schema import require_usable
 from ctrlmgr.eventlog.event import Event, Head
 from ctrlmgr.eventlog.log_tables import event, object_
 from ctrlmgr.eventlog.postgres.postgres_connection import BoundedConnection, read_failure
@@ -155,7 +155,7 @@ class PostgresEventLog(SQLLog):
         self._watcher = threading.Lock()  # one thread at a time waits on _watch
         self._postgres_writer = PostgresWriter(partial(connect, "append"), known=0)
         try:
-            require_latest(engine)
+            require_usable(engine)
             super().__init__(
                 engine,
                 self._postgres_writer,

@@ -20,7 +20,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.appending.committer import Answer, Finished
 from ctrlmgr.eventlog.appending.pending import PendingAppend
-from ctrlmgr.eventlog.database_schema import require_latest
+from ctrlmgr.eventlog.database_schema import require_usable
 from ctrlmgr.eventlog.sqlite.sqlite_log import SQLiteEventLog, open_read_only, own_connection
 from ctrlmgr.eventlog.sqllog import SQLLog
 
@@ -53,7 +53,7 @@ class SQLiteReading(SQLiteEventLog):
         with ExitStack() as undo:  # closes the opened connections if a later step fails
             engine = open_read_only(path)
             undo.callback(engine.dispose)
-            require_latest(engine)
+            require_usable(engine)
             self._waiting = own_connection(engine)
             undo.callback(self._waiting.close)
             self._waiter = threading.Lock()

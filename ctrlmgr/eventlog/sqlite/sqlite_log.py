@@ -34,7 +34,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogClosed, LogUnavailable
 from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.compaction import Write
-from ctrlmgr.eventlog.database_schema import require_latest
+from ctrlmgr.eventlog.database_schema import require_usable
 from ctrlmgr.eventlog.log_tables import event, object_
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 from ctrlmgr.eventlog.sqlite.sqlite_writer import CHECKPOINT, SQLiteWriter
@@ -137,7 +137,7 @@ class SQLiteEventLog(SQLLog):
         with ExitStack() as undo:  # closes the opened connections if a later step fails
             engine = open_engine(path)
             undo.callback(engine.dispose)
-            require_latest(engine)
+            require_usable(engine)
             self._lock = FileLock(path.with_name(path.name + "-lock"), clock=clock, patience=patience)
             self._sqlite_writer = SQLiteWriter(own_connection(engine), self._lock)
             undo.callback(self._sqlite_writer.close)
