@@ -95,6 +95,9 @@ def test_the_environment_names_the_file_and_a_flag_overrides_it(tmp_path: Path) 
 VALUES = {
     "data_dir": "/elsewhere",
     "database.url": "memory:",
+    "server.peer_ca_file": "ca.crt",
+    "server.peer_advertise_ip": "192.0.2.7",
+    "server.peer_advertise_port": "443",
     "leader_election.migration": "true",
     "leader_election.migration_config": "migration.yaml",
     "log.modules": "controller=4,ctrlmgr.server.*=0",

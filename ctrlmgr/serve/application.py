@@ -9,7 +9,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -62,7 +62,8 @@ from ctrlmgr.serve.controllers import (
     watched,
 )
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
-from ctrlmgr.serve.identity.signing_keys import cluster_authentication, identity_of, identity_runnables
+from ctrlmgr.serve.identity.serving_peers import add_peer_hooks, new_peer_proxy, peer_address
+from ctrlmgr.serve.identity.signing_keys import add_identity_hooks, cluster_authentication, identity_of
 from ctrlmgr.serve.kubelets import kubelets_of
 from ctrlmgr.serve.late_backend import LateBackend
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
@@ -156,6 +157,7 @@ class Application(ServingProcess):
             **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
         }
         aggregator = None if self._role == CONTROLLERS_ONLY else _aggregator(settings, backend, front, random)
+        self._peers = new_peer_proxy(settings, backend, front, aggregator, served, clock=clock, random=random)
         pages = Pages(
             health,
             REGISTRY,
@@ -165,6 +167,7 @@ class Application(ServingProcess):
             mounts={"ui": page},
             unlisted=controller_debug_pages(chosen.descriptors, made, backend.workers),
             remote=aggregator.discovery if aggregator is not None else None,
+            peers=self._peers,
             schemas=aggregator.openapi if aggregator is not None else None,
             swaggers=aggregator.swaggers.in_order if aggregator is not None else tuple,
         )
@@ -179,11 +182,12 @@ class Application(ServingProcess):
             authorizer,
             kinds=served,
             delay=settings.server.shutdown_delay,
-            housekeeping=[self._turn, *authorization.reloads, *limiting.housekeeping],
+            housekeeping=[self._turn, *authorization.reloads, *limiting.housekeeping, *self._refreshed()],
             auditing=audit_log.step,
             limits=limiting.limits,
             aggregator=aggregator,
             barrier=self._barrier,
+            peers=self._peers,
         )
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
@@ -239,8 +243,8 @@ class Application(ServingProcess):
             hooks.add_post_start("start-apiextensions-controllers", parts.definitions())
             hooks.add_post_start("start-cluster-authentication-info-controller", cluster_authentication(parts, front))
             hooks.add_post_start("bootstrap-controller", *self._bootstrap.runnables)
-            for name, runnable in identity_runnables(parts):
-                hooks.add_post_start(name, runnable)
+            add_identity_hooks(hooks, parts, peer_address(parts.settings, self.server.port))
+            add_peer_hooks(hooks, self._peers)
             if (barrier := self._barrier) is not None:
                 versions = storage_version_publisher(parts, barrier)
                 hooks.add_post_start(STORAGE_VERSIONS, versions, is_finished=lambda: barrier.is_complete)
@@ -273,6 +277,9 @@ class Application(ServingProcess):
         manager.is_ready, manager.is_alive = self.is_ready, self.is_alive
         if manager.listens:
             self.manager.add(manager, Phase.LOG)
+
+    def _refreshed(self) -> list[Callable[[], object]]:
+        return [] if self._peers is None else [self._peers.refresh]
 
     def _turn(self) -> None:
         """Record a turn of the event loop; the event loop calls this about once a second."""

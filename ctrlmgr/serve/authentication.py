@@ -22,7 +22,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.cluster_authentication.decide import ClusterAuthentication
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.http.front_proxy import NAME
+from ctrlmgr.http.front_proxy import NAME, FrontProxyCertificate
 from ctrlmgr.http.tls import CertificateFiles
 from ctrlmgr.serve.oidc_flags import issuer_of
 from ctrlmgr.server.authn.account_keys import read_account_keys
@@ -64,21 +64,23 @@ class ServingAuthentication:
         clock: Clock,
         random: Random,
         on_use: Callable[[Object], None] = lambda secret: None,
-        front_proxy_authority: str = "",
+        front_proxy: FrontProxyCertificate | None = None,
     ) -> None:
         """Read the files that the settings name; raises `SettingsError` if a file cannot be used.
 
         `fixed` maps tokens that are always valid to their users. `find` reads the objects to which tokens are bound,
-        and `on_use` is called with each Secret whose token is used. `front_proxy_authority` (PEM) is the authority of
-        the certificate with which this server proxies requests.
+        and `on_use` is called with each Secret whose token is used. `front_proxy` is the certificate with which this
+        server proxies requests.
         """
-        self._front_proxy_authority = front_proxy_authority
+        self._front_proxy_authority = front_proxy.authority if front_proxy is not None else ""
         self._settings = settings.authentication
         accounts = settings.service_accounts
         self.keys = read_account_keys(
             files.common / "sa.key", accounts.signing_key_file, accounts.private_key_file, accounts.key_file
         )
         self._keys_url = accounts.jwks_uri
+        own_names = () if self._settings.requestheader_client_ca_file else (NAME,)
+        self._proxy_names = self._settings.requestheader_allowed_names or own_names
         self._issuers = accounts.issuer or (DEFAULT_ISSUER,)
         audiences = self._settings.api_audiences or self._issuers
         self._tokens = Tokens(fixed, _token_file(settings), audiences)
@@ -101,7 +103,7 @@ class ServingAuthentication:
             extends=accounts.extend_token_expiration,
         )
         self._clients = AuthorityFiles("authentication.client_ca_file", _authorities(settings, files))
-        self._proxies = _proxy_authorities(settings)
+        self._proxies = _proxy_authorities(settings, front_proxy)
         tokens: list[TokenAuthenticator] = [self._tokens, self.service_accounts]
         if self._settings.enable_bootstrap_token_auth:
             tokens.append(BootstrapTokens(find, audiences, clock=clock))
@@ -147,7 +149,7 @@ class ServingAuthentication:
         return ClusterAuthentication(
             client_ca=self._clients.pem,
             proxy_ca=self._proxies.pem if self._proxies is not None else self._front_proxy_authority,
-            proxy_names=settings.requestheader_allowed_names or ((NAME,) if self._proxies is None else ()),
+            proxy_names=self._proxy_names,
             username_headers=settings.requestheader_username_headers,
             uid_headers=settings.requestheader_uid_headers,
             group_headers=settings.requestheader_group_headers,
@@ -180,7 +182,7 @@ class ServingAuthentication:
             group=settings.requestheader_group_headers,
             extra_prefix=settings.requestheader_extra_headers_prefix,
         )
-        return [FrontProxies(self._proxies, settings.requestheader_allowed_names, headers, clock=clock)]
+        return [FrontProxies(self._proxies, self._proxy_names, headers, clock=clock)]
 
 
 def _admits_anonymous(settings: Settings) -> bool:
@@ -204,8 +206,11 @@ def _authorities(settings: Settings, files: CertificateFiles) -> list[Path]:
     return [files.authority, *([Path(named).expanduser()] if named else [])]
 
 
-def _proxy_authorities(settings: Settings) -> AuthorityFiles | None:
+def _proxy_authorities(settings: Settings, own: FrontProxyCertificate | None) -> AuthorityFiles | None:
+    """Return the authorities of authenticating proxies; by default, peers with our own authority are trusted."""
     named = settings.authentication.requestheader_client_ca_file
+    if not named and settings.server.peer_ca_file and own is not None and own.authority_file is not None:
+        return AuthorityFiles("data_dir", [own.authority_file])
     if not named:
         return None
     return AuthorityFiles("authentication.requestheader_client_ca_file", [Path(named).expanduser()])

@@ -39,6 +39,7 @@ from ctrlmgr.server.filters.in_flight_limits import InFlightLimits
 from ctrlmgr.server.filters.outer_filters import OuterFilters
 from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
 from ctrlmgr.server.filters.storage_version_barrier import StorageVersionBarrier
+from ctrlmgr.server.peers.peer_proxy import PeerProxy
 from ctrlmgr.server.request_chain import ChainBackend, Limits
 from ctrlmgr.settings import Settings
 
@@ -101,7 +102,7 @@ class Front:
                 clock=clock,
                 random=random,
                 on_use=on_use,
-                front_proxy_authority=self.front_proxy.authority,
+                front_proxy=self.front_proxy,
             )
         self.authenticator = self.authentication.authenticator
 
@@ -118,12 +119,14 @@ class Front:
         limits: Limits | None = None,
         aggregator: Aggregator | None = None,
         barrier: StorageVersionBarrier | None = None,
+        peers: PeerProxy | None = None,
     ) -> HttpServer:
         """Return the HTTP server of `backend`, which also reloads certificates and tokens, and calls `housekeeping`.
 
         The server serves `kinds`, by default the kinds of the backend. If `limits` is None, the settings limit
-        concurrent reads and writes. `barrier` refuses writes until StorageVersions are published. After a request to
-        stop, the server serves for `delay` more seconds. Raises `SettingsError` if the address is in use.
+        concurrent reads and writes. `barrier` refuses writes until StorageVersions are published. `peers` handles
+        requests for resources that only other serving processes serve. After a request to stop, the server
+        serves for `delay` more seconds. Raises `SettingsError` if the address is in use.
         """
         filters = OuterFilters(self._settings, random=self._random)
         app = App(
@@ -139,6 +142,7 @@ class Front:
             ends_watches=self._ends_watches,
             aggregator=aggregator,
             barrier=barrier,
+            peers=peers,
             filters=filters if filters.is_active else None,
             deadlines=RequestDeadlines(self._settings.request_timeout),
             logs_requests=self._logs_requests,

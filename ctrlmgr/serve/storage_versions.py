@@ -28,6 +28,8 @@ def storage_version_barrier(kinds: Kinds) -> StorageVersionBarrier | None:
 def storage_version_publisher(parts: Parts, barrier: StorageVersionBarrier) -> Controller:
     """Return the controller that publishes StorageVersions and reports to `barrier`."""
     versions = published_versions(parts.engine.kinds)
-    publisher = StorageVersionPublisher(server_identity(parts), versions, barrier, parts.event_log, parts.clock)
+    publisher = StorageVersionPublisher(
+        server_identity(parts.settings), versions, barrier, parts.event_log, parts.clock
+    )
     client = parts.apiserver_client()
     return new_storage_version_publisher(publisher, client, parts.event_log, clock=parts.clock, random=parts.random)

@@ -32,6 +32,7 @@ from ctrlmgr.server.filters.request_log import log_request
 from ctrlmgr.server.filters.request_spans import end_request_span
 from ctrlmgr.server.filters.storage_version_barrier import StorageVersionBarrier
 from ctrlmgr.server.pages.nonresource_pages import Pages
+from ctrlmgr.server.peers.peer_proxy import PeerProxy
 from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
 from ctrlmgr.server.presenting.responses import overloaded, refused, warnings
 from ctrlmgr.server.request import Request
@@ -70,6 +71,7 @@ class App:
         watch_grace: float = 0.0,
         logs_requests: bool = False,
         barrier: StorageVersionBarrier | None = None,
+        peers: PeerProxy | None = None,
     ) -> None:
         """Create an application that serves the resources of `backend`, and `pages`.
 
@@ -80,7 +82,8 @@ class App:
         requests for versions that extension servers serve. `filters` are the steps that a request passes before
         authentication. `deadlines` limits the time of requests, by default to a minute. When the server stops, watches
         end evenly within `watch_grace` seconds, or at once if `watch_grace` is 0. `logs_requests` says whether a log
-        line is written for each request. `barrier` refuses writes until StorageVersions are published.
+        line is written for each request. `barrier` refuses writes until StorageVersions are published. `peers` handles
+        requests for resources that only other serving processes serve.
         """
         self._filters = filters
         self._watch_grace = watch_grace
@@ -88,6 +91,7 @@ class App:
         self._measures = logs_requests or auditing is not None
         self._deadlines = deadlines or RequestDeadlines()
         self._aggregator = aggregator
+        self._peers = peers
         self._backend = backend
         self._ids = RequestIds(random)
         self._clock = clock
@@ -108,6 +112,7 @@ class App:
             aggregator=aggregator,
             deadlines=self._deadlines,
             barrier=barrier,
+            peers=peers,
         )
 
     async def __call__(self, exchange: Exchange) -> None:
@@ -164,7 +169,8 @@ class App:
         Requests are processed only while this context is open.
         """
         passing_on = self._aggregator.running() if self._aggregator is not None else nullcontext()
-        async with self._backend.running(), passing_on:
+        forwarding = self._peers.running() if self._peers is not None else nullcontext()
+        async with self._backend.running(), passing_on, forwarding:
             revalidation = self._chain.watch_revalidation.run()
             looking = asyncio.create_task(revalidation, name="credentials and rights of watches")
             try:

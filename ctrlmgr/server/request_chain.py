@@ -59,6 +59,7 @@ from ctrlmgr.server.filters.request_spans import begin_request_span
 from ctrlmgr.server.filters.running_requests import RunningRequests
 from ctrlmgr.server.filters.storage_version_barrier import StorageVersionBarrier
 from ctrlmgr.server.pages.nonresource_pages import Pages
+from ctrlmgr.server.peers.peer_proxy import PeerProxy
 from ctrlmgr.server.presenting.responses import NO_SNIFFING, Response, refused, text, warnings
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.resource_endpoints import Place
@@ -141,14 +142,17 @@ class Chain:
         aggregator: Aggregator | None = None,
         deadlines: RequestDeadlines,
         barrier: StorageVersionBarrier | None = None,
+        peers: PeerProxy | None = None,
     ) -> None:
         """Create a chain that passes requests for resources to `backend`, and all other requests to `pages`.
 
         `auditing` records the audit events of requests. `aggregator` handles requests for versions that extension
         servers serve. If `ends_watches` is set, a watch ends when its user loses the permission to start it.
-        `deadlines` limits the time of requests. `barrier` refuses writes until StorageVersions are published.
+        `deadlines` limits the time of requests. `barrier` refuses writes until StorageVersions are published. `peers`
+        handles requests for resources that only other serving processes serve.
         """
         self._deadlines = deadlines
+        self._peers = peers
         self._barrier = barrier
         self.running = RunningRequests()
         """Counts the requests that are not long-running; a stopping server may wait for these requests."""
@@ -268,6 +272,9 @@ class Chain:
         remote = self._aggregator.find(place.location) if self._aggregator is not None else None
         if self._aggregator is not None and remote is not None:
             await self._aggregator.answer(request, remote, attributes)
+        elif endpoint is None and self._peers is not None and (found := self._peers.find(request, path)):
+            assert path is not None, "only requests for resources are forwarded to peers"
+            await self._peers.answer(request, found, path, attributes)
         elif path is None:
             await request.respond(await self._pages.answer(request))
         elif endpoint is None or target is None or not endpoint.is_place_for(request.method):

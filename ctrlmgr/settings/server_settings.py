@@ -287,6 +287,38 @@ class ServerSettings:
         ),
     ] = True
 
+    peer_ca_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "Certificate authorities (PEM) of the other processes that serve this log. With it, the server forwards a "
+            "request for a resource that only another process serves to that process. Empty: the server does not "
+            "forward requests.",
+            flag="--peer-ca-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    peer_advertise_ip: Annotated[
+        str,
+        ADDRESS,
+        Setting(
+            "The address to which other processes that serve this log forward requests; it needs peer_advertise_port. "
+            "Empty: the advertised address.",
+            flag="--peer-advertise-ip",
+            metavar="IP",
+        ),
+    ] = ""
+    peer_advertise_port: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The port to which other processes that serve this log forward requests; it needs peer_advertise_ip. "
+            "Empty: the port on which the server listens.",
+            flag="--peer-advertise-port",
+            metavar="PORT",
+        ),
+    ] = ""
+
     cors_allowed_origins: Annotated[
         tuple[str, ...],
         NAMES,

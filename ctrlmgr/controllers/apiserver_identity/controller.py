@@ -48,10 +48,12 @@ _EXPIRED: Final = Key("", "expired-leases")
 
 
 class Server(NamedTuple):
-    """The host and the port of a serving process."""
+    """The host, the port and the address of a serving process."""
 
     host: str
     port: int
+    peer_address: str = ""
+    """The address (HOST:PORT) at which other processes reach the process; empty if they do not forward requests."""
 
 
 class IdentityLease:
@@ -61,12 +63,13 @@ class IdentityLease:
         """Keep the Lease of the process `server`; `leases` is the log that contains all Leases."""
         name = identity_of_server(server.host, server.port)
         self._key = Key(NAMESPACE, name)
-        self._host = server.host
+        self._server = server
         self._holder = f"{name}_{new_uid(random)}"
         self._leases = leases
         self._clock = clock
         self._random = random
-        self._is_created = False
+        self.is_created = False
+        """Whether this process has created its Lease."""
 
     def on_start(self) -> Iterable[Key]:
         """Return the key of the Lease."""
@@ -81,15 +84,22 @@ class IdentityLease:
         return Result(RENEW_EVERY * (1 + _JITTER * self._random.random()))
 
     def _renew(self, client: EngineClient) -> None:
-        if not self._is_created:
+        if not self.is_created:
             self.remove(client)  # the Lease of an earlier process
         current = self._leases.get(LEASES, self._key)
-        lease = renewed_lease(self._key.name, self._host, self._holder, current, self._clock.now())
+        lease = renewed_lease(
+            self._key.name,
+            self._server.host,
+            self._holder,
+            current,
+            self._clock.now(),
+            peer_address=self._server.peer_address,
+        )
         if current is None:
             client.create(lease)
         else:
             client.update(lease)
-        self._is_created = True
+        self.is_created = True
 
     def remove(self, client: EngineClient) -> None:
         """Delete the Lease, if it exists; raises the errors of `client`."""
@@ -130,6 +140,11 @@ class IdentityPublisher:
         self._lease = lease
         self._controller = controller
         self._client = client
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the Lease of this process exists."""
+        return self._lease.is_created
 
     def run(self, stop: threading.Event) -> None:
         """Renew the Lease until `stop` is set, and delete it."""

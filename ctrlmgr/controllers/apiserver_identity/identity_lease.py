@@ -19,6 +19,8 @@ NAMESPACE: Final = "kube-system"
 COMPONENT: Final = "kube-apiserver"
 LABEL: Final = "apiserver.kubernetes.io/identity"
 HOST_LABEL: Final = "kubernetes.io/hostname"
+PEER_ADDRESS: Final = "kubernetes.io/peer-advertise-address"
+"""The annotation with the address (HOST:PORT) at which other processes reach this one."""
 DURATION: Final = 3600
 """The seconds after a renewal until a Lease expires (`IdentityLeaseDurationSeconds`)."""
 USUAL_PORT: Final = 6443
@@ -46,11 +48,19 @@ def identity_of_server(host: str, port: int) -> str:
     return "apiserver-" + base64.b32encode(digest[:_DIGEST_BYTES]).decode().rstrip("=").lower()
 
 
-def renewed_lease(name: str, host: str, holder: str, current: Object | None, now: int) -> Object:
-    """Return the Lease of a process, renewed at `now` (microseconds since 1970); `current` is the existing Lease."""
+def renewed_lease(
+    name: str, host: str, holder: str, current: Object | None, now: int, *, peer_address: str = ""
+) -> Object:
+    """Return the Lease of a process, renewed at `now` (microseconds since 1970); `current` is the existing Lease.
+
+    Other processes reach the process at `peer_address` (HOST:PORT); if it is empty, the Lease contains no address.
+    """
     fields: dict[str, Any] = current.to_dict() if current is not None else _new(name, holder)
     metadata = fields["metadata"]
     labels = {**(metadata.get("labels") or {}), LABEL: COMPONENT, HOST_LABEL: host}
+    addresses = {PEER_ADDRESS: peer_address} if peer_address else {}
+    if annotations := {**(metadata.get("annotations") or {}), **addresses}:
+        metadata = {**metadata, "annotations": annotations}
     renewal = {"leaseDurationSeconds": DURATION, "renewTime": format_time(now)}
     return Object.from_dict(
         {**fields, "metadata": {**metadata, "labels": labels}, "spec": {**(fields.get("spec") or {}), **renewal}}

@@ -54,6 +54,7 @@ READ: Final = (
     "StorageVersionMigrator",
     "TaintTolerationComparisonOperators",
     "TopologyAwareWorkloadScheduling",
+    "UnknownVersionInteroperabilityProxy",
     "UserNamespacesHostNetworkSupport",
     "VolumeLimitScaling",
     "WorkloadAwarePreemption",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
@@ -14,10 +13,11 @@ from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests impo
 from ctrlmgr.controllers.cluster_authentication.controller import new_cluster_authentication_publisher
 from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.manager import Controller, Runnable
+from ctrlmgr.manager import Controller, Hooks
 from ctrlmgr.serve.controllers import Parts
 from ctrlmgr.serve.front import Front
 from ctrlmgr.server import Backend
+from ctrlmgr.settings import Settings
 
 
 def identity_of(front: Front, backend: Backend, authorizer: Authorizer) -> Identity:
@@ -46,21 +46,26 @@ def cluster_authentication(parts: Parts, front: Front) -> Controller:
     )
 
 
-def identity_runnables(parts: Parts) -> Iterator[tuple[str, Runnable]]:
-    """Yield the runnables of identity Leases with their names; none if the gate `APIServerIdentity` is off."""
+def add_identity_hooks(hooks: Hooks, parts: Parts, peer_address: str) -> None:
+    """Register the hooks of identity Leases; none if the gate `APIServerIdentity` is off.
+
+    Other processes reach this one at `peer_address` (HOST:PORT); it is empty if they do not forward requests.
+    """
     if is_on("APIServerIdentity"):
-        server = _server(parts)
+        server = Server(*_place(parts.settings), peer_address)
         client, log = parts.apiserver_client(), parts.event_log
         publisher = new_identity_publisher(server, client, log, clock=parts.clock, random=parts.random)
-        yield "start-kube-apiserver-identity-lease-controller", publisher
+        hooks.add_post_start("start-kube-apiserver-identity-lease-controller", publisher)
+        if peer_address:
+            hooks.add_post_start("peer-endpoint-reconciler-controller", is_finished=lambda: publisher.is_published)
         collector = new_lease_collector(client, log, clock=parts.clock, random=parts.random)
-        yield "start-kube-apiserver-identity-lease-garbage-collector", collector
+        hooks.add_post_start("start-kube-apiserver-identity-lease-garbage-collector", collector)
 
 
-def server_identity(parts: Parts) -> str:
+def server_identity(settings: Settings) -> str:
     """Return the identity of this server process; the identity is the name of the process's Lease."""
-    return identity_of_server(*_server(parts))
+    return identity_of_server(*_place(settings))
 
 
-def _server(parts: Parts) -> Server:
-    return Server(socket.gethostname(), parts.settings.server.address[1])
+def _place(settings: Settings) -> tuple[str, int]:
+    return socket.gethostname(), settings.server.address[1]

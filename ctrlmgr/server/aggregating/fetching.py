@@ -1,4 +1,4 @@
-"""Fetches discovery and OpenAPI documents of extension servers, as the user `system:kube-aggregator`.
+"""Fetches discovery and OpenAPI documents of other servers, by default as the user `system:kube-aggregator`.
 
 Guarantees: a request ends after its timeout, and its response has at most `MOST_BYTES` bytes. Failures are raised as
 `UpstreamFailed`, `Unresolved` (no address) or `TransportUnusable` (unusable certificates).
@@ -7,16 +7,14 @@ Guarantees: a request ends after its timeout, and its response has at most `MOST
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from ctrlmgr.authentication.user import MASTERS, User
-from ctrlmgr.engine.calls.remote_services import RemoteService
 from ctrlmgr.http.framing import Header
-from ctrlmgr.http.proxying.upstream_address import UpstreamMalformed, UpstreamTimeout
+from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamMalformed, UpstreamTimeout
 from ctrlmgr.http.proxying.upstream_connection import UpstreamConnection
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
-from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
 from ctrlmgr.server.aggregating.user_headers import user_headers
 
 MOST_BYTES: Final = 16 * 1024 * 1024
@@ -36,16 +34,41 @@ class Fetched(NamedTuple):
         return self.headers.get(name, b"").decode("latin-1")
 
 
-class Fetcher:
-    """Fetches documents from extension servers. An instance is used on one event loop."""
+class Remote(Protocol):
+    """A server that has documents."""
 
-    def __init__(self, servers: ExtensionServers) -> None:
+    @property
+    def server_name(self) -> str:
+        """The name that the server's certificate must have."""
+
+
+R = TypeVar("R", bound=Remote)
+
+
+class RemoteServers(Protocol[R]):
+    """Servers that have documents."""
+
+    @property
+    def services(self) -> Mapping[tuple[str, str], R]:
+        """The servers by their keys; for extension servers, the key is an API group and a version."""
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever the servers have changed."""
+
+    def upstream(self, remote: R) -> Upstream:
+        """Return the address of a server; raises the errors of `ExtensionServers.upstream`."""
+
+
+class Fetcher(Generic[R]):
+    """Fetches documents from servers. An instance is used on one event loop."""
+
+    def __init__(self, servers: RemoteServers[R]) -> None:
         """Create an instance that resolves servers with `servers`; must be created on the event loop."""
         self._servers = servers
         self._pool = UpstreamPool()
 
     async def fetch(
-        self, remote: RemoteService, path: str, headers: Sequence[Header], seconds: float, user: User = AGGREGATOR
+        self, remote: R, path: str, headers: Sequence[Header], seconds: float, user: User = AGGREGATOR
     ) -> Fetched:
         """Return a server's response to a GET of `path` by `user`, which must arrive within `timeout` seconds."""
         upstream = self._servers.upstream(remote)

@@ -13,7 +13,7 @@ Source: kube-aggregator `pkg/apiserver/handler_proxy.go`, apiserver `pkg/util/pr
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import urlencode
@@ -22,6 +22,7 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.engine.calls.endpoint import Unresolved
 from ctrlmgr.engine.calls.remote_services import RemoteService
 from ctrlmgr.errors import RequestTimeout, StatusDetails
+from ctrlmgr.http.framing import Header
 from ctrlmgr.http.proxying.hop_headers import ExternalAddress, escaped, is_upgrade
 from ctrlmgr.http.proxying.passed_requests import PassedRequests
 from ctrlmgr.http.proxying.reverse_proxy import ForwardedRequest, pass_on
@@ -112,11 +113,12 @@ class Aggregator:
         except TransportUnusable as error:
             await request.respond(text(500, f"{error}\n"))
             return
-        await self._pass_on(request, upstream, attributes)
+        await self.pass_on(request, upstream, attributes)
 
-    async def _pass_on(self, request: Request, upstream: Upstream, attributes: Attributes) -> None:
+    async def pass_on(self, request: Request, upstream: Upstream, attributes: Attributes, *more: Header) -> None:
+        """Pass a request on to a server, with the headers `more`; raises the errors of `answer`."""
         assert self._pool is not None, "requests are answered only while it runs"
-        passing = self._passing(request, upstream, attributes)
+        passing = self._passing(request, upstream, attributes, more)
         work = pass_on(self._pool, passing, ProxiedRequest(request))
         try:
             await (work if passing.timeout is not None else self._long.run(work))
@@ -128,7 +130,9 @@ class Aggregator:
         except UpstreamFailed as error:
             await request.respond(_failed(error, passing))
 
-    def _passing(self, request: Request, upstream: Upstream, attributes: Attributes) -> ForwardedRequest:
+    def _passing(
+        self, request: Request, upstream: Upstream, attributes: Attributes, more: Sequence[Header]
+    ) -> ForwardedRequest:
         headers = [header for header in passed_headers(request.raw_headers, request.user) if header[0] != b"audit-id"]
         if context := spans.current():
             headers = [*(header for header in headers if header[0] != TRACEPARENT), (TRACEPARENT, context.encode())]
@@ -137,7 +141,7 @@ class Aggregator:
             upstream.authority,
             escaped(request.location.path),
             urlencode([(name, value) for name in sorted(request.query) for value in request.query[name]]),
-            (*headers, (b"audit-id", request.id)),
+            (*headers, *more, (b"audit-id", request.id)),
             ExternalAddress("https", upstream.authority),
             self._timeout(request.location, attributes, upgrades=is_upgrade(request.raw_headers)),
             self._refuses_redirects,

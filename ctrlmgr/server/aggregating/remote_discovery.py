@@ -45,7 +45,7 @@ class _Cached(NamedTuple):
     found: Mapping[Version, Sequence[Unstructured]]
 
 
-class RemoteDiscovery(RemoteDocuments[RemoteVersion]):
+class RemoteDiscovery(RemoteDocuments[RemoteService, RemoteVersion]):
     """The discovery documents of all extension servers."""
 
     def __init__(self, servers: ExtensionServers) -> None:
@@ -57,11 +57,13 @@ class RemoteDiscovery(RemoteDocuments[RemoteVersion]):
         """Return a stale version without resources."""
         return RemoteVersion()
 
-    async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> RemoteVersion:
+    async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher[RemoteService]) -> RemoteVersion:
         """Return the version as its extension server's discovery document describes it."""
         return RemoteVersion(await self._resources(key, remote, fetcher), is_current=True)
 
-    async def _resources(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> Sequence[Unstructured]:
+    async def _resources(
+        self, key: Version, remote: RemoteService, fetcher: Fetcher[RemoteService]
+    ) -> Sequence[Unstructured]:
         cached = self._cached.get(remote.where)
         headers = [_AGGREGATED, *([(b"if-none-match", cached.etag.encode())] if cached and cached.etag else [])]
         answer = await fetcher.fetch(remote, "/apis", headers, TIMEOUT)

@@ -1,9 +1,9 @@
-"""Fetches the documents of each extension server periodically, and stores the last response.
+"""Fetches the documents of each server periodically, and stores the last response.
 
 Guarantees:
-- One task per server fetches the server's documents when its APIService changes, and every `refresh` seconds. After a
-  failure, the task retries after 500 ms; each further failure doubles this pause. A server that does not respond does
-  not delay other servers.
+- One task per server fetches the server's documents when its address or its APIService changes, and every `refresh`
+  seconds. After a failure, the task retries after 500 ms; each further failure doubles this pause. A server that does
+  not respond does not delay other servers.
 - Any thread may read the stored responses.
 """
 
@@ -18,10 +18,9 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 
 from ctrlmgr.engine.calls.endpoint import Unresolved
-from ctrlmgr.engine.calls.remote_services import RemoteService
 from ctrlmgr.http.proxying.upstream_address import UpstreamFailed
-from ctrlmgr.server.aggregating.extension_servers import ExtensionServers, TransportUnusable
-from ctrlmgr.server.aggregating.fetching import Fetcher
+from ctrlmgr.server.aggregating.extension_servers import TransportUnusable
+from ctrlmgr.server.aggregating.fetching import Fetcher, R, RemoteServers
 
 REFRESH: Final = 60.0
 """Seconds between two requests to a server (`discoveryRefreshInterval`, `successfulUpdateDelay`)."""
@@ -30,17 +29,17 @@ SOONEST: Final = 0.5
 _FAILURES: Final = (UpstreamFailed, Unresolved, TransportUnusable, ValueError, msgspec.MsgspecError)
 
 Version: TypeAlias = tuple[str, str]
-"""An API group and a version."""
+"""The key of a server: an API group and a version, or the name and the holder of an identity Lease."""
 T = TypeVar("T")
 
 
-class RemoteDocuments(Generic[T]):
-    """The last responses of all extension servers, by group and version.
+class RemoteDocuments(Generic[R, T]):
+    """The last responses of all servers, by the servers' keys.
 
     Only the event loop's thread may change the stored responses.
     """
 
-    def __init__(self, servers: ExtensionServers, longest_pause: float = REFRESH) -> None:
+    def __init__(self, servers: RemoteServers[R], longest_pause: float = REFRESH) -> None:
         """Create an instance for `servers`; failed requests are retried after at most `longest_pause` seconds."""
         self.epoch = 0
         """A number that increases with each change."""
@@ -48,17 +47,17 @@ class RemoteDocuments(Generic[T]):
         self._longest = longest_pause
         self._answers: Mapping[Version, T] = {}
         self._tasks: dict[Version, asyncio.Task[None]] = {}
-        self._followed: dict[Version, RemoteService] = {}
-        self._fetcher: Fetcher | None = None
+        self._followed: dict[Version, R] = {}
+        self._fetcher: Fetcher[R] | None = None
         servers.on_change(self._update)
 
     @property
     def versions(self) -> Mapping[Version, T]:
-        """The responses by group and version; every change replaces the whole mapping."""
+        """The responses by key; every change replaces the whole mapping."""
         return self._answers
 
     @abstractmethod
-    async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> T:
+    async def ask(self, key: Version, remote: R, fetcher: Fetcher[R]) -> T:
         """Fetch the documents of a server, and return its response."""
 
     @abstractmethod
@@ -78,7 +77,7 @@ class RemoteDocuments(Generic[T]):
                 task.cancel()
 
     def _update(self) -> None:
-        """Start or restart the task of each server whose APIService has changed; end the tasks of removed servers."""
+        """Start or restart the task of each server that has changed; end the tasks of removed servers."""
         requested = self.servers.services
         if gone := self._answers.keys() - requested.keys():
             self._put({key: found for key, found in self._answers.items() if key not in gone})
@@ -88,7 +87,7 @@ class RemoteDocuments(Generic[T]):
             if self._followed.get(key) != remote:
                 self._follow(key, remote)
 
-    def _follow(self, key: Version, remote: RemoteService) -> None:
+    def _follow(self, key: Version, remote: R) -> None:
         if key not in self._answers:
             self._put({**self._answers, key: self.without_answer(None)})
         if self._fetcher is None:
@@ -104,7 +103,7 @@ class RemoteDocuments(Generic[T]):
         if task is not None:
             task.cancel()
 
-    async def _repeat(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> None:
+    async def _repeat(self, key: Version, remote: R, fetcher: Fetcher[R]) -> None:
         pause = SOONEST
         while True:
             before = self._answers.get(key)

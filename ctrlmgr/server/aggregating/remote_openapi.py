@@ -51,7 +51,7 @@ class _Index(msgspec.Struct):
     paths: dict[str, _Path]
 
 
-class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
+class RemoteOpenAPI(RemoteDocuments[RemoteService, RemoteSchema]):
     """The OpenAPI v3 documents of all extension servers."""
 
     def __init__(self, servers: ExtensionServers) -> None:
@@ -62,7 +62,7 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
         """Return the OpenAPI document that was downloaded last."""
         return before or RemoteSchema()
 
-    async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> RemoteSchema:
+    async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher[RemoteService]) -> RemoteSchema:
         """Return the OpenAPI document of a version; download the document only if its digest has changed."""
         answer = await fetcher.fetch(remote, _INDEX, [_JSON], TIMEOUT)
         if answer.code == 404:
@@ -75,7 +75,9 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
             return before
         return RemoteSchema(entry.url, await self._document(remote, entry.url, fetcher))
 
-    async def _converted(self, remote: RemoteService, before: RemoteSchema | None, fetcher: Fetcher) -> RemoteSchema:
+    async def _converted(
+        self, remote: RemoteService, before: RemoteSchema | None, fetcher: Fetcher[RemoteService]
+    ) -> RemoteSchema:
         """Return the server's OpenAPI v2 document, converted to v3.
 
         If the document has not changed, return the stored one.
@@ -95,7 +97,7 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
         # The conversion of a large document takes long; this server answers other requests during the conversion.
         return RemoteSchema(url, await asyncio.to_thread(_as_v3, remote, body))
 
-    async def _document(self, remote: RemoteService, url: str, fetcher: Fetcher) -> bytes:
+    async def _document(self, remote: RemoteService, url: str, fetcher: Fetcher[RemoteService]) -> bytes:
         parts = urlsplit(url)
         if parts.netloc or not parts.path.startswith("/"):
             raise UpstreamFailed(f"the index of {remote.name} names {url}, which is on another server")

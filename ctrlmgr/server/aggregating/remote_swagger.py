@@ -52,7 +52,7 @@ class _Parts(msgspec.Struct):
     parameters: dict[str, msgspec.Raw] | None = None
 
 
-class RemoteSwaggers(RemoteDocuments[RemoteSwagger]):
+class RemoteSwaggers(RemoteDocuments[RemoteService, RemoteSwagger]):
     """The OpenAPI v2 documents of all extension servers."""
 
     def __init__(self, servers: ExtensionServers) -> None:
@@ -74,7 +74,7 @@ class RemoteSwaggers(RemoteDocuments[RemoteSwagger]):
         """Return the OpenAPI document that was downloaded last."""
         return before or RemoteSwagger()
 
-    async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> RemoteSwagger:
+    async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher[RemoteService]) -> RemoteSwagger:
         """Return the OpenAPI document of a version; it is downloaded only if its ETag has changed."""
         before = self.without_answer(self.versions.get(key))
         condition = [(b"if-none-match", before.etag.encode("latin-1"))] if before.etag.endswith('"') else []

@@ -35,6 +35,9 @@ from ctrlmgr.server.describe.document import JSON, Document, json_document, pref
 
 _AGGREGATED = {("APIGroupDiscoveryList", "apidiscovery.k8s.io", version) for version in ("v2", "v2beta1")}
 """The values of the media type parameters `as`, `g` and `v` that select aggregated discovery."""
+_MERGED = "+peers"
+"""The suffix of the form of aggregated discovery that contains the groups of peers."""
+_WITHOUT_PEERS = "nopeer"
 
 
 class _Piece(NamedTuple):
@@ -57,12 +60,23 @@ class RemoteVersions(Protocol):
         """The resources of each group and version, and whether they are up to date."""
 
 
+class PeerGroups(Protocol):
+    """The API groups of other processes that serve the same log."""
+
+    @property
+    def epoch(self) -> int:
+        """A number that increases with each change."""
+
+    def merged(self, groups: Sequence[Unstructured]) -> Sequence[Unstructured]:
+        """Return `groups` (APIGroupDiscovery) merged with the groups of the other processes."""
+
+
 class _CachedDocuments:
     """The documents that were created from one state of the registry."""
 
-    def __init__(self, kinds: Kinds, remote: RemoteVersions | None) -> None:
+    def __init__(self, kinds: Kinds, remote: RemoteVersions | None, peers: PeerGroups | None) -> None:
         # read the epoch first; kinds that are added while this constructor runs belong to the next epoch
-        self.epoch = _epoch(kinds, remote)
+        self.epoch = _epoch(kinds, remote, peers)
         self.remote = remote.versions if remote is not None else {}
         self.groups = kinds.groups
         self.documents: dict[tuple[str, str], Document] = {}
@@ -74,32 +88,41 @@ class _CachedDocuments:
 class Discovery:
     """Serves the discovery documents of one registry of kinds."""
 
-    def __init__(self, kinds: Kinds, server_address: str = "", remote: RemoteVersions | None = None) -> None:
+    def __init__(
+        self,
+        kinds: Kinds,
+        server_address: str = "",
+        remote: RemoteVersions | None = None,
+        peers: PeerGroups | None = None,
+    ) -> None:
         """Create the documents about `kinds`, and about the versions that extension servers serve (`remote`).
 
-        `server_address` (host:port) is the address in the document APIVersions, which old clients read.
+        `server_address` (host:port) is the address in the document APIVersions, which old clients read. The groups of
+        `peers` are in aggregated discovery (v2), unless the client asks for the profile `nopeer`.
         """
         self._kinds = kinds
         self._remote = remote
         self._server_address = server_address
-        self._made = _CachedDocuments(kinds, remote)
+        self._peers = peers
+        self._made = _CachedDocuments(kinds, remote, peers)
         self._pieces: dict[tuple[str, str], _Piece] = {}
         self._making = threading.Lock()
 
     def made(self, path: str, accept: str) -> Document | None:
         """Return the document at a URL path if the document is cached."""
         made = self._made
-        return made.documents.get(_key(path, accept)) if made.epoch == _epoch(self._kinds, self._remote) else None
+        is_current = made.epoch == _epoch(self._kinds, self._remote, self._peers)
+        return made.documents.get(self._key(path, accept)) if is_current else None
 
     def answer(self, path: str, accept: str) -> Document | None:
         """Return the document at a URL path; None if no document has this path.
 
         The media type of the document depends on the Accept header.
         """
-        key = parts, form = _key(path, accept)
+        key = parts, form = self._key(path, accept)
         with self._making:
-            if self._made.epoch != _epoch(self._kinds, self._remote):
-                self._made = _CachedDocuments(self._kinds, self._remote)
+            if self._made.epoch != _epoch(self._kinds, self._remote, self._peers):
+                self._made = _CachedDocuments(self._kinds, self._remote, self._peers)
                 self._pieces = {version: each for version, each in self._pieces.items() if version in self._made.kinds}
             made = self._made.documents.get(key)
             if made is None:
@@ -108,10 +131,22 @@ class Discovery:
                     self._made.documents[key] = made
             return made
 
+    def _key(self, path: str, accept: str) -> tuple[str, str]:
+        """Return the cache key of a document: its path, and the form of aggregated discovery or ""."""
+        path = path.strip("/")
+        form, profile = _aggregated(accept) if path in ("api", "apis") else ("", "")
+        merges = self._peers is not None and (path, form) == ("apis", "v2") and profile != _WITHOUT_PEERS
+        return path, form + _MERGED if merges else form
+
     def _document(self, parts: Sequence[str], form: str) -> Document | None:
         if form:
-            media_type = f"{JSON};g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
-            return json_document(self._everything(parts[0], form), media_type)
+            version = form.removesuffix(_MERGED)
+            media_type = f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+            listed = self._everything(parts[0], version)
+            if self._peers is not None and form.endswith(_MERGED):
+                items = msgspec.json.decode(msgspec.json.encode(listed["items"]), type=list[dict[str, Any]])
+                listed = {**listed, "items": self._peers.merged(items)}
+            return json_document(listed, media_type)
         fields = self._fields(parts)
         return None if fields is None else json_document(fields)
 
@@ -210,29 +245,23 @@ class Discovery:
         return piece.encoded
 
 
-def _epoch(kinds: Kinds, remote: RemoteVersions | None) -> tuple[int, int]:
-    return kinds.epoch, remote.epoch if remote is not None else 0
+def _epoch(kinds: Kinds, remote: RemoteVersions | None, peers: PeerGroups | None) -> tuple[int, int, int]:
+    return kinds.epoch, remote.epoch if remote is not None else 0, peers.epoch if peers is not None else 0
 
 
-def _key(path: str, accept: str) -> tuple[str, str]:
-    """Return the cache key of a document: its path, and the version of aggregated discovery or ""."""
-    path = path.strip("/")
-    return path, _aggregated(accept) if path in ("api", "apis") else ""
+def _aggregated(accept: str) -> tuple[str, str]:
+    """Return the version and the profile of aggregated discovery that the client prefers.
 
-
-def _aggregated(accept: str) -> str:
-    """Return the version of aggregated discovery that the client prefers.
-
-    The function returns an empty string if the client prefers unaggregated discovery.
+    The version is empty if the client prefers unaggregated discovery.
     """
     for clause in preferred(accept):
         if clause.allows(JSON):
             kind, group, version = (clause.parameters.get(name, "") for name in ("as", "g", "v"))
             if not (kind or group or version):
-                return ""
+                return "", ""
             if (kind, group, version) in _AGGREGATED:
-                return version
-    return ""
+                return version, clause.parameters.get("profile", "")
+    return "", ""
 
 
 def _group(group: Group) -> dict[str, Any]:

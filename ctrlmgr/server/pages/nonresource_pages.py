@@ -28,7 +28,7 @@ from prometheus_client.registry import CollectorRegistry
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
 from ctrlmgr.http.framing import Header
-from ctrlmgr.server.describe.discovery_documents import Discovery, RemoteVersions
+from ctrlmgr.server.describe.discovery_documents import Discovery, PeerGroups, RemoteVersions
 from ctrlmgr.server.describe.document import Document
 from ctrlmgr.server.describe.openapi import OpenAPI, RemoteSchemas
 from ctrlmgr.server.describe.version_info import version_document
@@ -62,6 +62,7 @@ class Pages:
         mounts: Mapping[str, Page] | None = None,
         unlisted: Mapping[str, Page] | None = None,
         remote: RemoteVersions | None = None,
+        peers: PeerGroups | None = None,
         schemas: RemoteSchemas | None = None,
         swaggers: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
     ) -> None:
@@ -70,14 +71,15 @@ class Pages:
         `more` maps further URL paths to pages; `mounts` maps NAME to a page for all paths below `/NAME`.
         `unlisted` maps further URL paths to pages that the index of paths does not list.
         `server_address` is the address in discovery documents. `remote` contains the versions of extension servers, and
-        `schemas` their OpenAPI documents; `swaggers` returns their OpenAPI v2 documents.
+        `schemas` their OpenAPI documents; `swaggers` returns their OpenAPI v2 documents. `peers` contains the API
+        groups of other serving processes.
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
         self._registry = registry
         self._indicators = indicators(health)
         self._kinds = kinds
         self._workers = workers
-        self._discovery = Discovery(kinds, server_address, remote)
+        self._discovery = Discovery(kinds, server_address, remote, peers)
         self._openapi = OpenAPI(kinds, schemas, swaggers)
         self._version = version_document()
         self._more = more or {}

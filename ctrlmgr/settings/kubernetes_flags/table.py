@@ -16,7 +16,6 @@ _NO_METRIC_FILTER: Final = FixedFlag(_UNSET, "drop series or labels by relabelli
 _LOGS_AT_ONCE: Final = NoEffect("ctrlmgr writes each log line to standard error immediately")
 _ONE_STREAM: Final = FixedFlag(("false",), "all log lines go to standard error, and each has its level")
 _ONE_PROCESS: Final = NoEffect("the API server of this process, or of --kubeconfig, reviews the callers")
-_NO_PEERS: Final = RefusedFlag("all servers of an event log serve the same kinds, so no server forwards requests")
 _NO_CANDIDATES: Final = NoEffect("ctrlmgr has no coordinated leader election; the gate only enables its API fields")
 _CLOUD_ONLY: Final = NoEffect("only cloud controllers use it, and ctrlmgr has none")
 _EVENT_DRIVEN: Final = NoEffect("controllers react to events of the log and do not poll")
@@ -89,9 +88,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--etcd-servers-overrides": _NO_ETCD,
     "--lease-reuse-duration-seconds": _NO_ETCD,
     "--max-connection-bytes-per-sec": FixedFlag(("0",), "limit data rates in a proxy in front of the server"),
-    "--peer-advertise-ip": _NO_PEERS,
-    "--peer-advertise-port": _NO_PEERS,
-    "--peer-ca-file": _NO_PEERS,
     "--send-retry-after-while-not-ready-once": FixedFlag(("false",), "requests are served as soon as the port is open"),
     "--runtime-config-emulation-forward-compatible": FixedFlag(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
     "--service-account-signing-endpoint": FixedFlag(_UNSET, "use --service-account-signing-key-file"),
