@@ -114,15 +114,19 @@ class Stage:
         *,
         query: Mapping[str, str] | None = None,
         media_type: str = "application/json",
+        requester: Requester = REQUESTER,
     ) -> Response:
         """Send a request and return the response; a body that is not bytes is sent as JSON."""
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        parameters = {k: [v] for k, v in (query or {}).items()}
         try:
-            return self._answer(method, path, Body(media_type, data), {k: [v] for k, v in (query or {}).items()})
+            return self._answer(method, path, Body(media_type, data), parameters, requester)
         except ApiError as error:
             return Response(error.code, status_responses.failure(error), error.warnings, error.annotations)
 
-    def _answer(self, method: str, path: str, body: Body, query: request_options.Query) -> Response:
+    def _answer(
+        self, method: str, path: str, body: Body, query: request_options.Query, requester: Requester
+    ) -> Response:
         place = self._parse(path)
         target = Target(*place)
         run, engine = self.driver.run, self.engine
@@ -133,21 +137,21 @@ class Stage:
             case "GET", False:
                 return self._list(place, query)
             case "POST", named if named == bool(place.subresource):
-                return _shown(run(engine.create(target, body, request_options.parse_create(query), REQUESTER)))
+                return _shown(run(engine.create(target, body, request_options.parse_create(query), requester)))
             case "PUT", True:
-                return _shown(run(engine.update(target, body, request_options.parse_update(query), REQUESTER)))
+                return _shown(run(engine.update(target, body, request_options.parse_update(query), requester)))
             case "PATCH", True:
                 options = request_options.parse_patch(query, body.media_type)
-                return _shown(run(engine.patch(target, body, options, REQUESTER)))
+                return _shown(run(engine.patch(target, body, options, requester)))
             case "DELETE", True if not place.subresource:
-                return _shown(run(engine.delete(target, body, request_options.parse_delete(query), REQUESTER)))
+                return _shown(run(engine.delete(target, body, request_options.parse_delete(query), requester)))
             case "DELETE", False if "deletecollection" in place.kind.verbs and (
                 place.namespace or not place.kind.namespaced
             ):
                 listed = request_options.parse_list(query, place.kind)
                 deleted = request_options.parse_delete(query)
                 namespace = place.namespace or None
-                listing = run(engine.delete_collection(place.kind, namespace, listed, body, deleted, REQUESTER))
+                listing = run(engine.delete_collection(place.kind, namespace, listed, body, deleted, requester))
                 return Response(200, _list_of(place.kind, listing))
         raise MethodNotAllowed(details=StatusDetails())
 

@@ -1,0 +1,75 @@
+"""Oracle `data-deleted`: the operator deletes data (claims, volumes, secrets) that the user did not ask to delete.
+
+A deletion counts as asked for if the user wrote or deleted an object to which the data belongs, or the data itself,
+after the data was created. A deletion that follows an older write of the user has its reason in a stale view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import SECRETS, Resource
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.trial.finding import Finding
+from ctrlmgr.trial.oracles.kept_log import KeptLog, Step, named
+from ctrlmgr.trial.oracles.relations import belongs_to, custom_resources, owners_in
+
+ORACLE = "data-deleted"
+
+DATA: Final = frozenset((SECRETS, Resource("", "persistentvolumeclaims"), Resource("", "persistentvolumes")))
+
+
+def data_deletions(log: KeptLog) -> list[Finding]:
+    """Return the operator's deletions of data that no write of the user explains."""
+    return [
+        Finding(
+            ORACLE,
+            f"The operator deleted {named(step.event.object)}, although the user did not ask for it:"
+            f" {_explained(log, step)}.",
+            named(step.event.object),
+            step.event.revision,
+        )
+        for step in _deletions(log)
+        if not _is_asked_for(log, step)
+    ]
+
+
+def _deletions(log: KeptLog) -> Iterator[Step]:
+    """Yield the events with which the operator requested a deletion: those that mark, or that delete at once."""
+    for step in log.by_operator:
+        obj, before = step.event.object, step.before
+        is_requested_before = before is not None and before.is_terminating
+        is_requested = step.event.type == EventType.DELETED or obj.is_terminating
+        if obj.resource in DATA and is_requested and not is_requested_before:
+            yield step
+
+
+def _is_asked_for(log: KeptLog, deletion: Step) -> bool:
+    data = deletion.event.object
+    created = log.creators.get(data.uid)
+    since = created.revision if created is not None else 0
+    return any(
+        since < step.event.revision < deletion.event.revision and _concerns(log, step.event.object, deletion)
+        for step in log.run
+        if log.is_user(step.event)
+    )
+
+
+def _concerns(log: KeptLog, written: Object, deletion: Step) -> bool:
+    """Return whether a write of the user concerns the data: the data itself, a namespace, or a related object."""
+    data = deletion.event.object
+    if written.uid == data.uid or (written.resource.plural == "namespaces" and written.name == data.namespace):
+        return True
+    before = log.at(deletion.event.revision - 1)
+    if any(owner.uid == written.uid for owner in owners_in(before, data)):
+        return True
+    return written.resource in custom_resources(log) and belongs_to(data, written)
+
+
+def _explained(log: KeptLog, deletion: Step) -> str:
+    created = log.creators.get(deletion.event.object.uid)
+    if created is None or not log.is_operator(created):
+        return "the operator did not create it"
+    return f"the user wrote no related object since its creation at revision {created.revision}"

@@ -1,0 +1,33 @@
+"""All oracles together judge a run."""
+
+from __future__ import annotations
+
+from ctrlmgr.trial.oracles.single_run_oracles import ORACLES, judge
+from ctrlmgr.trial.oracles.user_checks import Checks, parse
+from tests.trial.oracles.played import Played, config_map, owner, secret, widget
+
+
+def test_a_correct_operator_has_no_findings() -> None:
+    played = Played()
+    made = played.user_create(widget("a", spec={"size": 1}))
+    child = played.operator_create(config_map("a-config", {"size": "1"}, ownerReferences=owner(made)))
+    played.operator_patch("Widget", "a", {"status": {"observedGeneration": 1}}, "/status")
+    played.user_patch("Widget", "a", {"spec": {"size": 2}})
+    played.operator_patch("ConfigMap", "a-config", {"data": {"size": "2"}})
+    played.operator_patch("Widget", "a", {"status": {"observedGeneration": 2}}, "/status")
+    played.user_delete("Widget", "a")
+    played.operator_delete("ConfigMap", child["metadata"]["name"])
+    assert judge(played.log, played.record()) == []
+
+
+def test_findings_of_several_oracles_and_of_the_users_checks_are_joined() -> None:
+    played = Played()
+    played.user_create(widget("a"))
+    played.operator_create(secret("a-password"))
+    played.operator_delete("Secret", "a-password")
+    played.operator_create(config_map("a-config"))
+    played.user_delete("Widget", "a")
+    checks = Checks(parse({"checks": [{"always": "objects.Widget.size() == 0"}]}, "checks"))
+    found = [each.oracle for each in judge(played.log, played.record(), checks)]
+    assert found == ["leaked-object", "data-deleted", "user-check"]
+    assert {"leaked-object", "data-deleted"} <= {*ORACLES}
