@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ctrlmgr.api.resource import Resource
+
 DRIVER: Final = "csi.simulate.ctrlmgr.io"
 CLASS: Final = "simulated"
 ZONE: Final = "topology.kubernetes.io/zone"
+SNAPSHOTS: Final = Resource("snapshot.storage.k8s.io", "volumesnapshots")
+SNAPSHOT_CONTENTS: Final = Resource("snapshot.storage.k8s.io", "volumesnapshotcontents")
+SNAPSHOT_CLASSES: Final = Resource("snapshot.storage.k8s.io", "volumesnapshotclasses")
 VOLUMES_PER_NODE: Final = 127
 """The maximum number of volumes that the driver attaches to a node."""
 MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
@@ -29,6 +34,17 @@ def storage_class() -> dict[str, Any]:
         "reclaimPolicy": "Delete",
         "volumeBindingMode": "WaitForFirstConsumer",
         "allowVolumeExpansion": True,
+    }
+
+
+def snapshot_class() -> dict[str, Any]:
+    """Return the default snapshot class of a simulated cluster."""
+    return {
+        "kind": "VolumeSnapshotClass",
+        "apiVersion": f"{SNAPSHOT_CLASSES.group}/v1",
+        "metadata": {"name": CLASS, "annotations": {"snapshot.storage.kubernetes.io/is-default-class": "true"}},
+        "driver": DRIVER,
+        "deletionPolicy": "Delete",
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctrlmgr.api.resource import NODES, Resource
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
-from ctrlmgr.simulation.csi_objects import DRIVER
+from ctrlmgr.simulation.csi_objects import DRIVER, SNAPSHOT_CONTENTS, SNAPSHOTS
 
 _VOLUMES = Resource("", "persistentvolumes")
 
@@ -28,6 +28,8 @@ DESCRIPTOR = ControllerDescriptor(
         Resource("storage.k8s.io", "csidrivers"),
         Resource("storage.k8s.io", "volumeattachments"),
         NODES,
+        SNAPSHOTS,
+        SNAPSHOT_CONTENTS,
     ),
     owns=(_VOLUMES,),
     builder="ctrlmgr.controllers.simulated_csi_provisioner.controller:build",

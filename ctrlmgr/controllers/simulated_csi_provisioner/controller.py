@@ -36,6 +36,7 @@ from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import (
     class_of,
 )
 from ctrlmgr.controllers.simulated_csi_provisioner import DESCRIPTOR
+from ctrlmgr.controllers.simulated_csi_provisioner.data_sources import is_populated, source_problem
 from ctrlmgr.controllers.simulated_csi_provisioner.decide import (
     location,
     needs_volume,
@@ -46,13 +47,14 @@ from ctrlmgr.controllers.simulated_csi_provisioner.decide import (
 from ctrlmgr.errors import AlreadyExists, CtrlmgrError, NotFound
 from ctrlmgr.informer import Change, Informers
 from ctrlmgr.manager import Controller, Watch
-from ctrlmgr.simulation.csi_objects import DRIVER, ZONE, csi_driver, storage_class
+from ctrlmgr.simulation.csi_objects import DRIVER, SNAPSHOT_CONTENTS, SNAPSHOTS, ZONE, csi_driver, storage_class
 from ctrlmgr.simulation.nodes import MARK, provisioning_fails
 
 CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
 _OBJECTS: Final = Key("", "*")
 _BY_VOLUME: Final = "volume of an attachment"
 _WORKERS: Final = 4
+_REFUSED: Final = "rpc error: code = Internal desc = the node's annotation says provisioning error"
 
 
 class Provisioner:
@@ -66,6 +68,9 @@ class Provisioner:
         self._claims, self._volumes = informers.informer(CLAIMS).lister, informers.informer(VOLUMES).lister
         self._classes, self._drivers = informers.informer(CLASSES).lister, informers.informer(DRIVERS).lister
         self._nodes = informers.informer(NODES).lister
+        self._listers = {
+            each: informers.informer(each).lister for each in (CLAIMS, VOLUMES, SNAPSHOTS, SNAPSHOT_CONTENTS)
+        }
         self._recorder = recorder
 
     def on_start(self) -> Iterator[Key]:
@@ -100,6 +105,10 @@ class Provisioner:
         desired_class = None if found is None else found.to_dict()
         if desired_class is None or not needs_volume(fields, desired_class) or self._has_volume(fields):
             return
+        if is_populated(fields):
+            message = "Assuming an external populator will provision the volume"
+            self._recorder.event(claim, NORMAL, "Provisioning", message)
+            return
         node = self._nodes.get(Key("", annotation(fields, SELECTED_NODE) or ""))
         if node is None and annotation(fields, SELECTED_NODE) is not None:
             self._reschedule(claim, client)
@@ -108,7 +117,9 @@ class Provisioner:
             claim, NORMAL, "Provisioning", f'External provisioner is provisioning volume for claim "{key}"'
         )
         if node is not None and provisioning_fails(node.annotations):
-            self._fail(claim, class_of(fields))
+            self._fail(claim, class_of(fields), _REFUSED)
+        if (problem := source_problem(fields, class_of(fields), self._find)) is not None:
+            self._fail(claim, class_of(fields), problem)
         self._create(claim, desired_class, None if node is None else node.labels, client)
 
     def _has_volume(self, claim: Mapping[str, Any]) -> bool:
@@ -130,8 +141,11 @@ class Provisioner:
         """Remove a selected node that no longer exists, so that the scheduler selects another node."""
         client.patch(claim, {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: None}}})
 
-    def _fail(self, claim: Object, name: str) -> None:
-        problem = "rpc error: code = Internal desc = the node's annotation says provisioning error"
+    def _find(self, resource: Resource, key: Key) -> Mapping[str, Any] | None:
+        found = self._listers[resource].get(key)
+        return None if found is None else found.to_dict()
+
+    def _fail(self, claim: Object, name: str, problem: str) -> None:
         message = f'failed to provision volume with StorageClass "{name}": {problem}'
         self._recorder.event(claim, WARNING, "ProvisioningFailed", message)
         raise CtrlmgrError(message)

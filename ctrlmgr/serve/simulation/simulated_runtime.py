@@ -15,6 +15,7 @@ from ctrlmgr.controllers import (
     simulated_csi_attacher,
     simulated_csi_provisioner,
     simulated_csi_resizer,
+    simulated_csi_snapshotter,
     simulated_load_balancer,
     simulated_nodes,
 )
@@ -28,6 +29,7 @@ _ADDED: Final = (
     simulated_csi_provisioner,
     simulated_csi_attacher,
     simulated_csi_resizer,
+    simulated_csi_snapshotter,
 )
 SIMULATED: Final = tuple(each.DESCRIPTOR.name for each in _ADDED)
 """The additional controllers of a process with simulated nodes."""
