@@ -7,19 +7,23 @@ equal those of the original decision. If the state before the decision was compa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource, Revision
 from ctrlmgr.controllers.persistentvolume_binder.volume_index import index_by_possible_claims
 from ctrlmgr.controllers.scheduler import DESCRIPTOR
 from ctrlmgr.controllers.scheduler.decision_inputs import VOLUMES, DecisionInputs
+from ctrlmgr.controllers.scheduler.group_algorithm import WHOLE, Scope
 from ctrlmgr.controllers.scheduler.pod_groups import FEW_PODS, minimum, no_group
+from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
 from ctrlmgr.controllers.scheduler.scheduler_cache import POD_GROUPS
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Lister, Store
-from ctrlmgr.inspection import historical_state
+from ctrlmgr.inspection import group_repetition, historical_state
 from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.group_repetition import GroupRepeater, GroupRepetition
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.cycle import Decision, decide
 from ctrlmgr.scheduling.dynamic_resources import PLUGIN as DYNAMIC
@@ -29,7 +33,7 @@ from ctrlmgr.scheduling.profile import DEFAULT
 _WIDEST: Final = 40
 _MOST_NODES, _MOST_DEVICES = 10, 8
 """The maximum number of nodes whose devices are explained, and of devices of each node."""
-_UNKNOWN: Final = "an extender, a plugin of an app, a profile or a gang, which the log does not contain"
+_UNKNOWN: Final = "an extender, a plugin of an app or a profile, which the log does not contain"
 
 
 class Placement(NamedTuple):
@@ -61,9 +65,35 @@ def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
     after = PodInfo.of(last.object)
     around = _inputs(database, last.revision - 1)
     cluster = _cluster(database, last.revision - 1)
-    decision = _decided(pod, cluster, around)
+    repeated = _repeated(database, pod, last.revision, until) if pod.group is not None else None
+    decision = repeated.decision if repeated is not None else _decided(pod, cluster, around)
     found = _device_reasons(decision, cluster, around.devices.of(pod))
-    return Placement(last.revision, key, after.node_name, decision, found, [*_notes(after, decision)])
+    notes = [*repeated.lines] if repeated is not None else []
+    if repeated is None or repeated.is_feasible:
+        notes += _notes(after, decision)
+    return Placement(last.revision, key, after.node_name, decision, found, notes)
+
+
+def _repeated(database: Database, pod: PodInfo, revision: Revision, until: Revision) -> GroupRepetition | None:
+    """Return the repeated decision about the group of a pod; None if the pod was not decided with its group."""
+    assert pod.group is not None
+    at = group_repetition.first_write(database, pod.group, revision) - 1
+    group = next(
+        (each for each in historical_state.objects(database, POD_GROUPS, at=at) if each.key == pod.group), None
+    )
+    if group is None:
+        return None
+    later = (PodInfo.of(each) for each in historical_state.objects(database, PODS, at=until))
+    bound = {each.key: each.node_name for each in later if each.group == pod.group}
+    around, objects = _inputs(database, at), _listing(database, at)
+    around.devices.follow()
+    for each in objects(RESOURCE_CLAIMS).list():
+        around.devices.note(each, is_deleted=False)
+
+    def decide_one(other: PodInfo, cluster: Cluster, scope: Scope) -> Decision:
+        return _decided(other, cluster, around, scope)
+
+    return GroupRepeater(group, objects, around, bound).repeat(pod, decide_one)
 
 
 def waiting(database: Database, key: Key, *, until: Revision) -> str:
@@ -120,6 +150,13 @@ def _device_reasons(decision: Decision, cluster: Cluster, devices: Devices) -> d
 
 
 def _inputs(database: Database, at: Revision) -> DecisionInputs:
+    return DecisionInputs(_listing(database, at))
+
+
+def _listing(database: Database, at: Revision) -> Callable[[Resource], Lister]:
+    """Return a function that returns the objects of a resource at a revision; each resource is read once."""
+
+    @cache
     def listing(resource: Resource) -> Lister:
         store = Store()
         store.replace(historical_state.objects(database, resource, at=at))
@@ -127,7 +164,7 @@ def _inputs(database: Database, at: Revision) -> DecisionInputs:
             index_by_possible_claims(store)
         return store
 
-    return DecisionInputs(listing)
+    return listing
 
 
 def _cluster(database: Database, at: Revision) -> Cluster:
@@ -144,7 +181,7 @@ def _cluster(database: Database, at: Revision) -> Cluster:
     return cluster
 
 
-def _decided(pod: PodInfo, cluster: Cluster, around: DecisionInputs) -> Decision:
+def _decided(pod: PodInfo, cluster: Cluster, around: DecisionInputs, scope: Scope = WHOLE) -> Decision:
     return decide(
         pod,
         cluster,
@@ -152,6 +189,8 @@ def _decided(pod: PodInfo, cluster: Cluster, around: DecisionInputs) -> Decision
         volumes=around.volumes(pod),
         devices=around.devices.of(pod),
         default_selector=None if pod.spread else around.default_selector(pod),
+        within=scope.nodes,
+        no_preemption=scope.no_preemption,
     )
 
 

@@ -40,9 +40,9 @@ from ctrlmgr.controllers.scheduler.binding_writes import Binding, BindingWrites
 from ctrlmgr.controllers.scheduler.configuration import Configuration, configured
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
 from ctrlmgr.controllers.scheduler.extender_calls import Extenders
-from ctrlmgr.controllers.scheduler.group_algorithm import WHOLE, GroupAlgorithm, Scope
+from ctrlmgr.controllers.scheduler.group_algorithm import WHOLE, Choice, GroupAlgorithm, Scope
 from ctrlmgr.controllers.scheduler.group_cycle import GroupCycle
-from ctrlmgr.controllers.scheduler.pod_groups import WORKLOADS, PodGroups
+from ctrlmgr.controllers.scheduler.pod_groups import WORKLOADS, PodGroups, current_gates
 from ctrlmgr.controllers.scheduler.preemption_writes import scheduler_of
 from ctrlmgr.controllers.scheduler.queueing_hints import ClusterEvent, Happening
 from ctrlmgr.controllers.scheduler.refusal_writes import RefusalWrites
@@ -109,11 +109,10 @@ class Scheduler:
         self._random = random
         self._start = 0
         self._bindings = BindingWrites(surroundings, clock, random)
-        self._groups = PodGroups(groups, self.world, clock)
-        algorithm = GroupAlgorithm(
-            self._groups, self.world, self._bindings, self._decision_of, random.choice, surroundings.budgets
-        )
-        self._group_cycle = GroupCycle(algorithm, self._groups, self._refusals)
+        self._groups = PodGroups(groups, self.world, clock, current_gates())
+        choice = Choice(lambda pod, nodes: random.choice(nodes), random.choice)
+        algorithm = GroupAlgorithm(self._groups, self.world, self._bindings, choice, surroundings.budgets)
+        self._group_cycle = GroupCycle(algorithm, self._groups, self._refusals, self._decision_of)
         # Pods of groups that may be bound. The reconcile of a pod's key binds the pod.
         self._permitted: dict[Key, Binding] = {}
         self._awaited = AwaitingPods()

@@ -11,18 +11,15 @@ victims are chosen for the whole group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
-from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.scheduler.binding_writes import Binding, BindingWrites
 from ctrlmgr.controllers.scheduler.pod_groups import (
-    GROUP_PREEMPTION,
     PREEMPTING,
-    TOPOLOGY,
     UNSCHEDULABLE,
     GroupError,
     PodGroups,
@@ -31,7 +28,6 @@ from ctrlmgr.controllers.scheduler.pod_groups import (
 )
 from ctrlmgr.controllers.scheduler.scheduler_cache import SchedulerCache
 from ctrlmgr.controllers.scheduler.scheduling_queue import Entry
-from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import FAILED, Decision
@@ -57,8 +53,17 @@ class Scope(NamedTuple):
 
 
 WHOLE: Final = Scope()
-Deciding = Callable[[Entry, Object, EngineClient, Scope], Decision]
+Deciding = Callable[[Entry, Object, Scope], Decision]
 """The type of a function that decides about one pod in the current state of the model."""
+
+
+class Choice(NamedTuple):
+    """The functions that choose among equally good results."""
+
+    node: Callable[[PodInfo, Sequence[str]], str]
+    """Returns one of the nodes for a pod."""
+    placement: Callable[[Sequence[str]], str]
+    """Returns one of the sets of nodes."""
 
 
 @dataclass(eq=False)
@@ -89,6 +94,8 @@ class GroupDecision:
     """Whether the group fits after its victims are deleted."""
     victims: Sequence[PodInfo] = ()
     """The pods that are deleted for the whole group, the most important first."""
+    fitting: Mapping[str, int] = field(default_factory=dict)
+    """The number of pods that fit on each set of nodes, by the common value of the nodes' label."""
 
     @property
     def placed(self) -> list[Attempt]:
@@ -113,23 +120,21 @@ class GroupAlgorithm:
         groups: PodGroups,
         cache: SchedulerCache,
         bindings: BindingWrites,
-        decide: Deciding,
-        choose: Callable[[Sequence[str]], str],
+        choice: Choice,
         budgets: Callable[[], Sequence[Budget]],
     ) -> None:
-        """Create an instance that decides with `decide`, and chooses among equal nodes with `choose`."""
+        """Create an instance that uses `choice` if several results are equally good."""
         self._groups = groups
         self._cache = cache
         self._bindings = bindings
-        self._decide = decide
-        self._choose = choose
+        self._choice = choice
         self._budgets = budgets
 
-    def decide(self, key: Key, members: Members, client: EngineClient, *, preempts: bool) -> GroupDecision:
+    def decide(self, key: Key, members: Members, decide: Deciding, *, preempts: bool) -> GroupDecision:
         """Return the decision about the waiting pods of a group; `preempts` is False if the profile never preempts."""
-        found = self._over_placements(key, members, client)
-        if found.needs_victims and is_on(GROUP_PREEMPTION):
-            self._add_victims(found, key, members, client, preempts=preempts)
+        found = self._over_placements(key, members, decide)
+        if found.needs_victims and self._groups.gates.preemption:
+            self._add_victims(found, key, members, decide, preempts=preempts)
         return found
 
     def apply(self, decision: GroupDecision) -> list[Binding]:
@@ -148,39 +153,38 @@ class GroupAlgorithm:
             return []
         return [each.binding for each in done if each.binding is not None]
 
-    def _over_placements(
-        self, key: Key, members: Members, client: EngineClient, no_preemption: str = ""
-    ) -> GroupDecision:
+    def _over_placements(self, key: Key, members: Members, decide: Deciding, no_preemption: str = "") -> GroupDecision:
         """Return the decision for the best of all possible sets of nodes."""
-        if not is_on(TOPOLOGY):
-            return self._on(None, members, client, no_preemption)
+        if not self._groups.gates.topology:
+            return self._on(None, members, decide, no_preemption)
         try:
             placements = self._groups.placements(key)
         except (GroupError, PlacementError) as error:
             return GroupDecision(error=str(error))
         found: dict[str, GroupDecision] = {}
         for each in placements:
-            found[each.name] = self._on(each.nodes, members, client, no_preemption)
+            found[each.name] = self._on(each.nodes, members, decide, no_preemption)
             if found[each.name].error:
                 return found[each.name]
-        return self._best(found)
+        best = self._best(found) if found else GroupDecision(message=NO_PLACEMENTS)
+        best.fitting = {name: len(each.placed) for name, each in found.items()}
+        return best
 
-    def _best(self, found: dict[str, GroupDecision]) -> GroupDecision:
-        if not found:
-            return GroupDecision(message=NO_PLACEMENTS)
+    def _best(self, found: Mapping[str, GroupDecision]) -> GroupDecision:
         suitable = {name: each for name, each in found.items() if each.is_feasible or each.preempts}
         if not suitable:
             first = next(iter(found.values()))
             first.message = f"0/{len(found)} placements are available, first placement status: {first.message}"
             return first
         most = max(len(each.placed) for each in suitable.values())
-        return suitable[self._choose([name for name, each in suitable.items() if len(each.placed) == most])]
+        name = self._choice.placement([name for name, each in suitable.items() if len(each.placed) == most])
+        return suitable[name]
 
     def _on(
-        self, nodes: frozenset[str] | None, members: Members, client: EngineClient, no_preemption: str
+        self, nodes: frozenset[str] | None, members: Members, decide: Deciding, no_preemption: str
     ) -> GroupDecision:
         """Return the decision for one set of nodes."""
-        attempts = self._attempts(nodes, members, client, no_preemption)
+        attempts = self._attempts(nodes, members, decide, no_preemption)
         found = GroupDecision(attempts)
         failed = next((each for each in attempts if each.decision.reason == FAILED), None)
         if failed is not None:
@@ -193,13 +197,13 @@ class GroupAlgorithm:
         return found
 
     def _attempts(
-        self, nodes: frozenset[str] | None, members: Members, client: EngineClient, no_preemption: str
+        self, nodes: frozenset[str] | None, members: Members, decide: Deciding, no_preemption: str
     ) -> list[Attempt]:
         """Return the attempts for the pods, in order, until the first error; the model counts the pods."""
         found: list[Attempt] = []
         for entry, pod in members:
             scope = Scope(nodes, no_preemption or self._groups.no_preemption(entry.pod))
-            attempt = Attempt(entry, pod, self._decide(entry, pod, client, scope))
+            attempt = Attempt(entry, pod, decide(entry, pod, scope))
             found.append(attempt)
             try:
                 self._try(attempt)
@@ -213,7 +217,7 @@ class GroupAlgorithm:
         """Choose a node for a pod, if there is one, and count the pod on this node; raises the errors of `_place`."""
         candidate = attempt.decision.preemption.candidate if attempt.decision.preemption is not None else None
         if attempt.decision.best:
-            attempt.node = self._choose(attempt.decision.best)
+            attempt.node = self._choice.node(attempt.entry.pod, attempt.decision.best)
         elif candidate is not None:
             attempt.node = candidate.node
         if attempt.node:
@@ -244,11 +248,11 @@ class GroupAlgorithm:
                 self._cache.cluster.nodes[each.node].add(victim)
 
     def _add_victims(
-        self, found: GroupDecision, key: Key, members: Members, client: EngineClient, *, preempts: bool
+        self, found: GroupDecision, key: Key, members: Members, decide: Deciding, *, preempts: bool
     ) -> None:
         """Choose victims for an infeasible group; if there are none, add the reason to the message."""
         try:
-            victims = self._victims(key, members, client) if preempts else _NOT_PREEMPTING
+            victims = self._victims(key, members, decide) if preempts else _NOT_PREEMPTING
         except (GroupError, _TrialError) as error:
             found.error = str(error)
             return
@@ -257,13 +261,13 @@ class GroupAlgorithm:
         else:
             found.preempts, found.victims = True, victims
 
-    def _victims(self, key: Key, members: Members, client: EngineClient) -> list[PodInfo] | str:
+    def _victims(self, key: Key, members: Members, decide: Deciding) -> list[PodInfo] | str:
         group = self._groups.get(key)
         if topology_of(group):
             return _CONSTRAINED
 
         def fits() -> str | None:
-            trial = self._over_placements(key, members, client, _SKIPPED)
+            trial = self._over_placements(key, members, decide, _SKIPPED)
             if trial.error:
                 raise _TrialError(trial.error)
             return None if trial.is_feasible else trial.message

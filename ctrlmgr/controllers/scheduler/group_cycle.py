@@ -7,14 +7,15 @@ event.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.scheduler import scheduler_metrics
 from ctrlmgr.controllers.scheduler.binding_writes import Binding
-from ctrlmgr.controllers.scheduler.group_algorithm import Attempt, GroupAlgorithm, GroupDecision
+from ctrlmgr.controllers.scheduler.group_algorithm import Attempt, GroupAlgorithm, GroupDecision, Scope
 from ctrlmgr.controllers.scheduler.pod_groups import UNSCHEDULABLE, PodGroups
 from ctrlmgr.controllers.scheduler.refusal_writes import RefusalWrites
 from ctrlmgr.controllers.scheduler.scheduling_queue import Entry
@@ -26,9 +27,16 @@ from ctrlmgr.scheduling.preemption import Candidate, Preemption
 class GroupCycle:
     """Decides about the pods of a group, and writes the result; the caller holds the scheduler's lock."""
 
-    def __init__(self, algorithm: GroupAlgorithm, groups: PodGroups, refusals: RefusalWrites) -> None:
-        """Create an instance that decides with `algorithm`."""
+    def __init__(
+        self,
+        algorithm: GroupAlgorithm,
+        groups: PodGroups,
+        refusals: RefusalWrites,
+        decide: Callable[[Entry, Object, EngineClient, Scope], Decision],
+    ) -> None:
+        """Create an instance that decides with `algorithm`; `decide` decides about one pod."""
         self._algorithm = algorithm
+        self._decide = decide
         self._groups = groups
         self._refusals = refusals
 
@@ -47,7 +55,8 @@ class GroupCycle:
         """
         decision = GroupDecision(error=_one_scheduler(members))
         if not decision.error:
-            decision = self._algorithm.decide(key, members, client, preempts=preempts)
+            decide = partial(self._with_client, client)
+            decision = self._algorithm.decide(key, members, decide, preempts=preempts)
         bindings = self._algorithm.apply(decision) if decision.is_feasible else []
         profile = members[0][0].pod.view.spec.scheduler_name
         if decision.victims:
@@ -59,6 +68,9 @@ class GroupCycle:
                 attempt = decision.attempts[at] if at < len(decision.attempts) else None
                 self._refusals.write(entry, pod, _refusal(attempt, decision), cluster, client)
         return bindings
+
+    def _with_client(self, client: EngineClient, entry: Entry, pod: Object, scope: Scope) -> Decision:
+        return self._decide(entry, pod, client, scope)
 
     def _preempt(self, decision: GroupDecision, key: Key, profile: str, client: EngineClient) -> None:
         self._refusals.preempt_for_group(decision.victims, self._groups.get(key), profile, client)

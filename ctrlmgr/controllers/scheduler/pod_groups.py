@@ -11,7 +11,7 @@ of a label. If WorkloadAwarePreemption is on, pods of groups do not preempt othe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
@@ -33,11 +33,6 @@ log = structlog.get_logger(__name__)
 
 WORKLOADS: Final = "GenericWorkload"
 """The feature gate of PodGroups."""
-_GANGS: Final = "GangScheduling"
-TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
-"""The feature gate of the topology constraints of PodGroups."""
-GROUP_PREEMPTION: Final = "WorkloadAwarePreemption"
-"""The feature gate of preemption for whole PodGroups."""
 FEW_PODS: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
 FEW_SCHEDULED: Final = "waiting for minCount pods from a gang to be scheduled"
 UNSCHEDULABLE: Final = "pod group is unschedulable"
@@ -66,11 +61,32 @@ class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     scheduling_policy: _Policy = _Policy()
     scheduling_constraints: _Constraints | None = None
     disruption_mode: str = ""
-    priority: int = 0
+    priority: int | None = None
 
 
 class _PodGroup(msgspec.Struct, frozen=True, gc=False):
     spec: _Spec = _Spec()
+
+
+class GroupGates(NamedTuple):
+    """The feature gates of groups, besides GenericWorkload; True if a gate is on."""
+
+    gangs: bool
+    topology: bool
+    preemption: bool
+
+
+def current_gates() -> GroupGates:
+    """Return the state of the gates in this process."""
+    return GroupGates(
+        is_on("GangScheduling"), is_on("TopologyAwareWorkloadScheduling"), is_on("WorkloadAwarePreemption")
+    )
+
+
+def used_gates(group: Object) -> GroupGates:
+    """Return the gates that were on when a group was created, as far as its fields show them."""
+    spec = _spec(group)
+    return GroupGates(minimum(group) > 0, spec.scheduling_constraints is not None, spec.priority is not None)
 
 
 class GroupError(Exception):
@@ -80,11 +96,12 @@ class GroupError(Exception):
 class PodGroups:
     """The PodGroups of a cluster, and the number of pods of each PodGroup."""
 
-    def __init__(self, groups: Lister | None, cache: SchedulerCache, clock: Clock) -> None:
+    def __init__(self, groups: Lister | None, cache: SchedulerCache, clock: Clock, gates: GroupGates) -> None:
         """Create an instance that reads a lister and counts the pods of `cache`.
 
-        The lister is None if the gate is off.
+        The lister is None if the gate GenericWorkload is off.
         """
+        self.gates: Final = gates
         self._groups = groups
         self._cache = cache
         self._clock = clock
@@ -96,7 +113,7 @@ class PodGroups:
     def missing(self, pod: PodInfo) -> str:
         """Return the reason why a pod cannot be queued yet; "" if the pod can be queued."""
         key = self.of(pod)
-        if key is None or not is_on(_GANGS):
+        if key is None or not self.gates.gangs:
             return ""
         group = self._get(key)
         if group is None:
@@ -109,7 +126,7 @@ class PodGroups:
         Raises `GroupError`.
         """
         key = self.of(pod)
-        if key is None or not is_on(_GANGS):
+        if key is None or not self.gates.gangs:
             return ""
         try:
             group = self.get(key)
@@ -119,7 +136,7 @@ class PodGroups:
 
     def placements(self, key: Key) -> Sequence[GroupPlacement]:
         """Return the sets of nodes on which a group may be placed; raises `GroupError` and `PlacementError`."""
-        label = topology_of(self.get(key)) if is_on(TOPOLOGY) else ""
+        label = topology_of(self.get(key)) if self.gates.topology else ""
         return placements(label, self._cache.cluster, self._cache.nodes_of(key))
 
     def no_preemption(self, pod: PodInfo) -> str:
@@ -128,11 +145,11 @@ class PodGroups:
         if key is None:
             return ""
         group = self._get(key)
-        if is_on(TOPOLOGY) and group is None:
+        if self.gates.topology and group is None:
             return "pod group for pod not found"
-        if is_on(TOPOLOGY) and group is not None and _spec(group).scheduling_constraints is not None:
+        if self.gates.topology and group is not None and _spec(group).scheduling_constraints is not None:
             return CONSTRAINED
-        return NOT_ALONE if is_on(GROUP_PREEMPTION) else ""
+        return NOT_ALONE if self.gates.preemption else ""
 
     def disrupted(self, pod: PodInfo) -> DisruptedGroup | None:
         """Return the group with which a pod is preempted; None if the pod is preempted alone."""
@@ -202,7 +219,7 @@ def topology_of(group: Object) -> str:
 
 def priority_of(group: Object) -> int:
     """Return the priority of a group, which can differ from the priorities of its pods."""
-    return _spec(group).priority
+    return _spec(group).priority or 0
 
 
 def _spec(group: Object) -> _Spec:

@@ -98,8 +98,10 @@ def test_a_node_that_loses_its_label_is_an_error_for_later_pods(scene: Grouped) 
     assert scene.condition()[0] == "True", "the group was scheduled earlier"
 
 
-def test_the_whole_group_does_not_preempt_within_a_domain(scene: Grouped) -> None:
+@pytest.mark.usefixtures("scene")
+def test_the_whole_group_does_not_preempt_within_a_domain() -> None:
     switch({**GATES, "WorkloadAwarePreemption": True})
+    scene = Grouped()
     scene.important("high", 100)
     rack(scene, "a", "a1", "a2")
     for node in ("a1", "a2"):
