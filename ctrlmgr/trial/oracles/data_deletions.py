@@ -1,4 +1,6 @@
-"""Oracle `data-deleted`: the operator deletes data (claims, volumes, secrets) that the user did not ask to delete.
+"""Oracles `data-deleted` and `data-overwritten`: the operator destroys data that the user did not ask to change.
+
+Data are claims, volumes and secrets; only secrets can be overwritten.
 
 A deletion counts as asked for if the user wrote or deleted an object to which the data belongs, or the data itself,
 after the data was created. A deletion that follows an older write of the user has its reason in a stale view.
@@ -13,10 +15,11 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SECRETS, Resource
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.trial.finding import Finding
-from ctrlmgr.trial.oracles.kept_log import KeptLog, Step, named
+from ctrlmgr.trial.oracles.kept_log import KeptLog, Step, fields_of, named
 from ctrlmgr.trial.oracles.relations import belongs_to, custom_resources, owners_in
 
-ORACLE = "data-deleted"
+DELETED = "data-deleted"
+OVERWRITTEN = "data-overwritten"
 
 DATA: Final = frozenset((SECRETS, Resource("", "persistentvolumeclaims"), Resource("", "persistentvolumes")))
 
@@ -25,7 +28,7 @@ def data_deletions(log: KeptLog) -> list[Finding]:
     """Return the operator's deletions of data that no write of the user explains."""
     return [
         Finding(
-            ORACLE,
+            DELETED,
             f"The operator deleted {named(step.event.object)}, although the user did not ask for it:"
             f" {_explained(log, step)}.",
             named(step.event.object),
@@ -44,6 +47,35 @@ def _deletions(log: KeptLog) -> Iterator[Step]:
         is_requested = step.event.type == EventType.DELETED or obj.is_terminating
         if obj.resource in DATA and is_requested and not is_requested_before:
             yield step
+
+
+def data_overwrites(log: KeptLog) -> list[Finding]:
+    """Return the secrets whose values the operator replaced, although no write of the user explains it."""
+    return [
+        Finding(
+            OVERWRITTEN,
+            f"The operator replaced the value of {key} in {named(step.event.object)}, although the user did not ask for"
+            f" it: {_explained(log, step)}.",
+            named(step.event.object),
+            step.event.revision,
+        )
+        for step, key in _overwrites(log)
+        if not _is_asked_for(log, step)
+    ]
+
+
+def _overwrites(log: KeptLog) -> Iterator[tuple[Step, str]]:
+    """Yield the first write of the operator that replaced a value, for each secret."""
+    seen: set[str] = set()
+    for step in log.by_operator:
+        event, before = step
+        if event.resource != SECRETS or before is None or before.uid != event.object.uid or before.uid in seen:
+            continue
+        old, new = (fields_of(each).get("data") or {} for each in (before, event.object))
+        replaced = [key for key, value in old.items() if key in new and new[key] != value]
+        if replaced and event.type == EventType.MODIFIED:
+            seen.add(before.uid)
+            yield step, replaced[0]
 
 
 def _is_asked_for(log: KeptLog, deletion: Step) -> bool:

@@ -1,7 +1,7 @@
 """Oracle `observed-generation`: whether a status names the generation that the operator has processed.
 
 A status is wrong if it names a generation that does not exist yet, or an older generation than before. It is also wrong
-if it names an old generation when the run has become quiet. Conditions with their own `observedGeneration` are read, too.
+if it names an old generation when the run has become quiet. Conditions may have their own `observedGeneration`.
 """
 
 from __future__ import annotations

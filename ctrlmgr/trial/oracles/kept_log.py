@@ -19,6 +19,7 @@ from ctrlmgr.trial.run_record import RunRecord
 
 _EVENTS: Final = frozenset((EVENTS, Resource("events.k8s.io", "events")))
 _SYSTEM: Final = "system:"
+_ADMINISTRATOR: Final = "system:admin"
 
 
 class Place(NamedTuple):
@@ -103,9 +104,13 @@ class KeptLog:
         return event.actor == self.record.user
 
     def is_user(self, event: Event) -> bool:
-        """Return whether the scenario's user wrote an event, and not the operator or a component of Kubernetes."""
-        is_component = event.actor.startswith(_SYSTEM) and event.actor != "system:admin"
-        return event.revision > self.record.started_at and not self.is_operator(event) and not is_component
+        """Return whether the scenario's user wrote an event in a step of the scenario.
+
+        The result is False for writes of the operator and of the components of Kubernetes.
+        """
+        if self.is_operator(event) or (event.actor.startswith(_SYSTEM) and event.actor != _ADMINISTRATOR):
+            return False
+        return any(each.began < event.revision <= each.ended for each in self.record.steps)
 
     @cached_property
     def creators(self) -> Mapping[str, Event]:

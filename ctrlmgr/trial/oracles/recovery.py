@@ -1,7 +1,8 @@
 """Oracle `no-recovery`: after a change and the opposite change, the cluster must be as it was before.
 
 The oracle compares two moments of rest at which the user's objects have equal content: the objects that the operator
-created must be equal, too, apart from times, uids and random names. Statuses are left out, because they may contain histories.
+created must be equal, too, apart from times, uids and random names. Statuses are left out, because they may contain
+histories.
 """
 
 from __future__ import annotations

@@ -7,12 +7,15 @@ order of the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from random import Random
 from typing import Final
 
+from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.opening import open_log_for_reading
 from ctrlmgr.trial.finding import Finding
 from ctrlmgr.trial.oracles.conversion_losses import conversion_losses
-from ctrlmgr.trial.oracles.data_deletions import data_deletions
+from ctrlmgr.trial.oracles.data_deletions import data_deletions, data_overwrites
 from ctrlmgr.trial.oracles.endless_writing import endless_writing, field_fights, growing_generations
 from ctrlmgr.trial.oracles.generation_reports import observed_generations
 from ctrlmgr.trial.oracles.kept_log import KeptLog, read
@@ -36,10 +39,28 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "field-fight": field_fights,
     "observed-generation": observed_generations,
     "data-deleted": data_deletions,
+    "data-overwritten": data_overwrites,
     "no-recovery": recovery,
     "conversion-loss": conversion_losses,
 }
 """The oracles by the name that their findings have."""
+
+
+class SingleRunOracles:
+    """All oracles together, as a trial calls them."""
+
+    def __init__(self, checks: Checks = Checks(), *, clock: Clock) -> None:  # noqa: B008  # immutable
+        """Judge runs with the oracles, and with the checks of the user."""
+        self._checks = checks
+        self._clock = clock
+
+    def __call__(self, record: RunRecord) -> list[Finding]:
+        """Return the findings about a run, whose log is in the folder of the run."""
+        log = open_log_for_reading(record.database_url, clock=self._clock, random=Random(0))
+        try:
+            return judge(log, record, self._checks)
+        finally:
+            log.close()
 
 
 def judge(log: EventLog, record: RunRecord, checks: Checks = Checks()) -> list[Finding]:  # noqa: B008  # immutable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctrlmgr.trial.oracles.data_deletions import data_deletions
+from ctrlmgr.trial.oracles.data_deletions import data_deletions, data_overwrites
 from tests.trial.oracles.played import Played, config_map, owner, secret, widget
 
 
@@ -58,3 +58,25 @@ def test_a_mark_for_deletion_counts_once_and_other_kinds_are_no_data() -> None:
     played.operator_delete("Secret", "a-password")
     played.operator_patch("Secret", "a-password", {"metadata": {"finalizers": None}})
     assert [each.object for each in data_deletions(played.kept())] == ["Secret shop/a-password"]
+
+
+def test_a_replaced_value_is_found_once() -> None:
+    played = Played()
+    played.user_create(widget("a"))
+    played.operator_create(secret("a-password"))
+    first = played.operator_patch("Secret", "a-password", {"stringData": {"key": "y"}})
+    played.operator_patch("Secret", "a-password", {"stringData": {"key": "z"}})
+    [found] = data_overwrites(played.kept())
+    assert found.object == "Secret shop/a-password"
+    assert found.message.startswith("The operator replaced the value of key in Secret shop/a-password, although")
+    assert str(found.revision) == first["metadata"]["resourceVersion"]
+
+
+def test_added_values_and_requested_values_are_no_findings() -> None:
+    played = Played()
+    played.user_create(widget("a"))
+    played.operator_create(secret("a-password"))
+    played.operator_patch("Secret", "a-password", {"stringData": {"other": "y"}})
+    played.user_patch("Widget", "a", {"spec": {"size": 1}})
+    played.operator_patch("Secret", "a-password", {"stringData": {"key": "z"}})
+    assert data_overwrites(played.kept()) == []

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from ctrlmgr.trial.oracles.single_run_oracles import ORACLES, judge
+from pathlib import Path
+from random import Random
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
+from ctrlmgr.testing.builders import a_namespace
+from ctrlmgr.trial.oracles.single_run_oracles import ORACLES, SingleRunOracles, judge
 from ctrlmgr.trial.oracles.user_checks import Checks, parse
+from ctrlmgr.trial.run_record import DATABASE, RunRecord
 from tests.trial.oracles.played import Played, config_map, owner, secret, widget
 
 
@@ -31,3 +38,13 @@ def test_findings_of_several_oracles_and_of_the_users_checks_are_joined() -> Non
     found = [each.oracle for each in judge(played.log, played.record(), checks)]
     assert found == ["leaked-object", "data-deleted", "user-check"]
     assert {"leaked-object", "data-deleted"} <= {*ORACLES}
+
+
+def test_a_trial_judges_the_log_in_the_folder_of_a_run(tmp_path: Path) -> None:
+    url, clock = f"sqlite:///{tmp_path / DATABASE}", SystemClock()
+    with_log = open_log(url, clock=clock, random=Random(1), migrate=True)
+    with_log.append([Proposal(EventType.ADDED, a_namespace("shop"), 0)], author=Author("alice"))
+    with_log.close()
+    checks = Checks(parse({"checks": [{"always": "objects.Namespace.size() == 0"}]}, "checks"))
+    [found] = SingleRunOracles(checks, clock=clock)(RunRecord(tmp_path, "trial-operator", 0, (), 1))
+    assert found.message.endswith("is false at revision 1.")
