@@ -2,7 +2,7 @@
 upgrade.
 
 The folder `schema_versions` contains a dump of a log for each schema version and type of database. A `ctrlmgr serve` of
-that version wrote the log. Meanwhile, kubectl created a ConfigMap, a Secret, a Deployment and a Service in the namespace
+that version wrote the log. Meanwhile, kubectl created a ConfigMap, a Secret, a Deployment and a Service in namespace
 `demo`. Then kubectl changed the ConfigMap `settings`, and deleted the ConfigMap `gone`. No ctrlmgr had the schema 0002.
 """
 
