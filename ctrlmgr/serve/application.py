@@ -51,6 +51,7 @@ from ctrlmgr.serve.apps import Definitions
 from ctrlmgr.serve.apps import chosen as apps_of
 from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.serve.authorization import ServingAuthorization
+from ctrlmgr.serve.component_hooks import add_component_hooks
 from ctrlmgr.serve.controllers import (
     MonitoredController,
     Parts,
@@ -61,7 +62,7 @@ from ctrlmgr.serve.controllers import (
     read_root_ca,
     watched,
 )
-from ctrlmgr.serve.front import Front, advertised_address, default_route_address
+from ctrlmgr.serve.front import Front, advertised_address, default_route_address, external_url, noted_places
 from ctrlmgr.serve.identity.serving_peers import add_peer_hooks, new_peer_proxy, peer_address
 from ctrlmgr.serve.identity.signing_keys import add_identity_hooks, cluster_authentication, identity_of
 from ctrlmgr.serve.kubelets import kubelets_of
@@ -119,7 +120,9 @@ class Application(ServingProcess):
         leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         stored = LateBackend()
-        front = Front(settings, stored.find, clock=clock, random=random, noted=_noted(settings), on_use=stored.use)
+        front = Front(
+            settings, stored.find, clock=clock, random=random, noted=noted_places(settings), on_use=stored.use
+        )
         super().__init__(front, clock=clock, patience=_shutdown_seconds(settings.server))
         settings = with_front_proxy(settings, front.front_proxy)
         feed = EventWindow(event_log, capacity=settings.watch_cache.capacity, clock=clock)
@@ -154,7 +157,7 @@ class Application(ServingProcess):
             **limiting.pages,
             **debug_pages(_shown(settings), backend.workers, clock=clock, profiling=settings.server.profiling),
             **zpages(_flag_values(settings), lambda: pages.paths, clock, random),
-            **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
+            **front.authentication.pages(lambda: f"{external_url(settings, self.server.port)}{KEYS}"),
         }
         aggregator = None if self._role == CONTROLLERS_ONLY else _aggregator(settings, backend, front, random)
         self._peers = new_peer_proxy(settings, backend, front, aggregator, served, clock=clock, random=random)
@@ -206,7 +209,8 @@ class Application(ServingProcess):
             is_published=self._is_published,
         )
         self._descriptors = chosen.descriptors
-        hooks = self._hooks(parts, front, apps)
+        reloads = [*key_reloads(settings.database, event_log, reader.reconnect, clock=clock)]
+        hooks = self._hooks(parts, front, apps, aggregator, reloads)
         booted = [*self._booted(), *(Check(*each) for each in hooks.checks)]
         kms = [*kms_polling(event_log, reloads=settings.database.encryption_provider_config_automatic_reload)]
         kms_checks = [Check(each.name, each.problem) for each in kms]
@@ -222,7 +226,6 @@ class Application(ServingProcess):
         # records, and the broadcaster after all components that record Events.
         caches: list[Runnable] = [feed, informers, reader, audit_log, parts.broadcaster]
         caches.extend(kms)
-        caches.extend(key_reloads(settings.database, event_log, reader.reconnect, clock=clock))
         self._arrange(probe, caches, self._members(parts, apps, hooks), led)
 
     def _members(self, parts: Parts, apps: Sequence[App], hooks: Hooks) -> Iterator[Runnable]:
@@ -233,10 +236,17 @@ class Application(ServingProcess):
             yield from api_compaction(parts)
         yield from hooks.runnables()
 
-    def _hooks(self, parts: Parts, front: Front, apps: Sequence[App]) -> Hooks:
+    def _hooks(
+        self,
+        parts: Parts,
+        front: Front,
+        apps: Sequence[App],
+        aggregator: Aggregator | None,
+        reloads: Sequence[Runnable],
+    ) -> Hooks:
         """Return the start hooks of a process with this process's role, under Kubernetes' names."""
         hooks = Hooks()
-        if self._role != CONTROLLERS_ONLY:
+        if aggregator is not None:
             roles = BootstrapRoles(parts.apiserver_client(), parts.clock, self._descriptors)
             classes = SystemPriorityClasses(parts.apiserver_client())
             flows = ConfigurationProducer(parts.informers)
@@ -254,6 +264,15 @@ class Application(ServingProcess):
             hooks.add_post_start("kube-apiserver-autoregistration", parts.api_services())
             available = parts.availability(self._call, lambda: front.front_proxy.pem)
             hooks.add_post_start("apiservice-status-remote-available-controller", available)
+            add_component_hooks(
+                hooks,
+                informers=parts.informers.has_synced,
+                bootstrap=self._bootstrap.has_synced,
+                server=aggregator.is_running,
+                is_fair=parts.settings.server.priority_and_fairness,
+            )
+        if reloads:
+            hooks.add_post_start("start-encryption-provider-config-automatic-reload", *reloads)
         if self._role != API_ONLY:
             add_hooks(apps, hooks)
         return hooks
@@ -450,26 +469,6 @@ def _parts(
         fence,
         lambda user: authorization.rights(user, backend),
     )
-
-
-def _noted(settings: Settings) -> dict[str, str]:
-    """Return the entries of a kubeconfig from which commands learn this server's database and data directory.
-
-    If `server.identity_dir` is set, the kubeconfigs of all processes are equal. An entry for the directory of one
-    process would make the kubeconfigs differ.
-    """
-    scheme, _, path = settings.database_url.partition(":///")
-    url = {"database": f"sqlite:///{Path(path).absolute()}"} if scheme == "sqlite" else {}
-    folder = {} if settings.server.identity_dir else {"data-dir": str(settings.data_path.absolute())}
-    return {**folder, **url}
-
-
-def _external(settings: Settings, port: int) -> str:
-    """Return the URL at which other processes reach this server."""
-    if host := settings.server.external_hostname:
-        return f"https://{host}" if host.rpartition(":")[2].isdecimal() else f"https://{host}:{port}"
-    address = advertised_address(settings)
-    return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
 
 
 def _flag_values(settings: Settings) -> dict[str, str]:

@@ -10,6 +10,7 @@ import ipaddress
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Final
 from urllib.parse import urlsplit
@@ -199,6 +200,26 @@ def reachable(url: str, advertised: str) -> str:
         return url
     host = f"[{advertised}]" if ":" in advertised else advertised
     return f"{parts.scheme}://{host}:{parts.port}"
+
+
+def external_url(settings: Settings, port: int) -> str:
+    """Return the URL at which other processes reach this server."""
+    if host := settings.server.external_hostname:
+        return f"https://{host}" if host.rpartition(":")[2].isdecimal() else f"https://{host}:{port}"
+    address = advertised_address(settings)
+    return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
+
+
+def noted_places(settings: Settings) -> dict[str, str]:
+    """Return the entries of a kubeconfig from which commands learn this server's database and data directory.
+
+    If `server.identity_dir` is set, the kubeconfigs of all processes are equal. An entry for the directory of one
+    process would make the kubeconfigs differ.
+    """
+    scheme, _, path = settings.database_url.partition(":///")
+    url = {"database": f"sqlite:///{Path(path).absolute()}"} if scheme == "sqlite" else {}
+    folder = {} if settings.server.identity_dir else {"data-dir": str(settings.data_path.absolute())}
+    return {**folder, **url}
 
 
 def certificate_names(settings: Settings) -> list[str]:

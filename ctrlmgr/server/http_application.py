@@ -30,6 +30,7 @@ from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
 from ctrlmgr.server.filters.request_ids import RequestIds
 from ctrlmgr.server.filters.request_log import log_request
 from ctrlmgr.server.filters.request_spans import end_request_span
+from ctrlmgr.server.filters.slow_requests import SLOW, log_trace
 from ctrlmgr.server.filters.storage_version_barrier import StorageVersionBarrier
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.peers.peer_proxy import PeerProxy
@@ -45,6 +46,9 @@ log = structlog.get_logger(__name__)
 
 _CLIENT_CLOSED = 499
 """The status code in metrics for a request whose client closed the connection before the response."""
+
+_TRACE_BITS = 31
+"""The number of bits in the number of a trace."""
 
 _UNEXPECTED = "Internal error occurred: something unexpected went wrong; the server's log says what"
 
@@ -94,6 +98,7 @@ class App:
         self._peers = peers
         self._backend = backend
         self._ids = RequestIds(random)
+        self._random = random
         self._clock = clock
         self._places = Places(backend.kinds if kinds is None else kinds)
         self._errors = Accepts(transforms=False)
@@ -119,7 +124,7 @@ class App:
         """Answer one request."""
         began = self._clock.monotonic()
         place = self._places.find(exchange.path)
-        request = Request(exchange, place.location, self._ids)
+        request = Request(exchange, place.location, self._ids, self._clock.monotonic)
         measured = request.latencies = latencies.begin(self._clock.monotonic) if self._measures else None
         try:
             at_once = self._filters.begin(request) if self._filters is not None else None
@@ -140,7 +145,10 @@ class App:
             _let_go(error)
         finally:
             if request.metrics is not None:
-                request.metrics.answered(request.code, self._clock.monotonic() - began)
+                ended = self._clock.monotonic()
+                request.metrics.answered(request.code, ended - began)
+                if ended - request.performed_at >= SLOW:
+                    self._log_slow(request, place, ended)
             if request.span is not None:
                 end_request_span(request)
             if measured is not None:
@@ -161,6 +169,12 @@ class App:
             verb = place.attributes(request.method, request.query).verb or request.method
             log_request(request, verb, request.logged_seat, seconds, measured)
         request.logged_seat = FREE  # the request and its seats refer to each other; this breaks the reference cycle
+
+    def _log_slow(self, request: Request, place: Place, ended: float) -> None:
+        """Write the trace of a slow request, unless the request was a stream."""
+        attributes = place.attributes(request.method, request.query)
+        if attributes.verb != "watch" and not (place.endpoint is not None and place.endpoint.connects):
+            log_trace(request, attributes, ended, self._random.getrandbits(_TRACE_BITS))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -82,6 +82,7 @@ class Request:
         "_id",
         "_ids",
         "_query",
+        "answered_at",
         "audit",
         "code",
         "has_timed_out",
@@ -91,16 +92,21 @@ class Request:
         "logged_seat",
         "method",
         "metrics",
+        "monotonic",
         "notes",
+        "performed_at",
         "seat",
         "span",
         "user",
     )
 
-    def __init__(self, exchange: Exchange, location: Location, ids: RequestIds) -> None:
+    def __init__(
+        self, exchange: Exchange, location: Location, ids: RequestIds, monotonic: Callable[[], float] = lambda: 0.0
+    ) -> None:
         """Create a request from an exchange.
 
-        `location` is the parsed URL path, and `ids` generates ids for requests without an id.
+        `location` is the parsed URL path, and `ids` generates ids for requests without an id. `monotonic` returns the
+        time in seconds.
         """
         self._ids = ids
         self._id = b""
@@ -128,6 +134,11 @@ class Request:
         """The span of the request; None if tracing is off."""
         self.latencies: Latencies | None = None
         """The latencies of the request's stages; None if they are not measured."""
+        self.performed_at = 0.0
+        """The time at which the request had passed all filters; 0 if it has not."""
+        self.answered_at = 0.0
+        """The time at which the response began; 0 if it has not begun."""
+        self.monotonic = monotonic
         self.logged_seat: Seat = FREE
         """The place of the request among the concurrent requests, as the request log shows it."""
         self._exchange = exchange
@@ -206,6 +217,7 @@ class Request:
         if self.has_timed_out:
             raise Disconnected
         self.code = code
+        self.answered_at = self.monotonic()
         if self.audit is not None and self.audit.started is not None:
             self.audit.begun(code)
 

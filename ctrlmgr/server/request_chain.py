@@ -266,6 +266,7 @@ class Chain:
 
     async def _perform(self, request: Request, place: Place, attributes: Attributes) -> None:
         """Handle a request that is authorized."""
+        request.performed_at = request.monotonic()
         if self._barrier is not None:
             self._barrier.check(request.user, attributes)
         endpoint, path, target = place.endpoint, place.location.resource, place.target

@@ -341,7 +341,7 @@ class LogSettings:
         SWITCH,
         Setting(
             "Whether one line is written for each request, with its verb, URI, duration, client, audit id, status, "
-            "priority level and the duration of each stage; kube-apiserver writes such lines with --v 3.",
+            "priority level and the duration of each stage; --v=3 has the same effect.",
             flag="--log-requests",
             metavar="BOOL",
         ),

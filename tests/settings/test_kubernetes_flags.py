@@ -51,6 +51,11 @@ def test_verbosity_is_a_log_level(verbosity: str, level: str) -> None:
     assert load({}, {}, translated=translate({"--v": verbosity}).values).settings.log.level == level
 
 
+@pytest.mark.parametrize(("verbosity", "logs"), [("2", False), ("3", True), ("=10", True)])
+def test_from_a_verbosity_of_3_on_requests_are_logged(verbosity: str, logs: bool) -> None:
+    assert load({}, {}, translated=translate({"--v": verbosity}).values).settings.log.requests is logs
+
+
 def test_the_verbosity_of_modules_is_a_level() -> None:
     settings = load({"log.modules": "controller=4,ctrlmgr.server.*=0"}, {}).settings
     assert settings.log.module_levels == (("controller", "debug"), ("ctrlmgr.server.*", "info"))

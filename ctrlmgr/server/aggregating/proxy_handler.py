@@ -86,6 +86,10 @@ class Aggregator:
         finally:
             self._pool.close()
 
+    def is_running(self) -> bool:
+        """Return whether requests are passed on, and the documents of extension servers are requested."""
+        return self._pool is not None
+
     def drain(self) -> None:
         """End watches and tunnels, because the server is stopping; later ones end immediately."""
         self._long.end()

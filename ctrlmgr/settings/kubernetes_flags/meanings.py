@@ -48,6 +48,26 @@ class Sets:
 
 
 @dataclass(frozen=True)
+class SetsSeveral:
+    """A flag that sets several settings of ctrlmgr."""
+
+    read: Callable[[str], Mapping[str, str]]
+    """Return the values of settings by dotted key for a value of the flag.
+
+    Raises ValueError if the value is invalid; the message describes the valid values.
+    """
+    text: str
+    """The text that the documentation shows for the flag."""
+
+    def effect(self, flag: str, value: str) -> Effect:
+        """Return the effect of the flag; raises `SettingsError` if the value is invalid."""
+        try:
+            return Effect(self.read(value))
+        except ValueError as error:
+            raise SettingsError(f"{flag} is {value!r}; it must be {error}") from error
+
+
+@dataclass(frozen=True)
 class FixedFlag:
     """A flag with which Kubernetes can change a behaviour that is fixed in ctrlmgr.
 
@@ -103,4 +123,4 @@ class RefusedFlag:
         return f"Refused; `serve` fails with the message “{self.instead}”."
 
 
-Meaning = Sets | FixedFlag | NoEffect | RefusedFlag
+Meaning = Sets | SetsSeveral | FixedFlag | NoEffect | RefusedFlag

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ctrlmgr.settings.kubernetes_flags.meanings import FixedFlag, Meaning, NoEffect, RefusedFlag, Sets
+from ctrlmgr.settings.kubernetes_flags.meanings import FixedFlag, Meaning, NoEffect, RefusedFlag, Sets, SetsSeveral
 from ctrlmgr.settings.sections import level_of
 
 _IS_TRUE: Final = ("true", "")
@@ -21,16 +21,20 @@ _CLOUD_ONLY: Final = NoEffect("only cloud controllers use it, and ctrlmgr has no
 _EVENT_DRIVEN: Final = NoEffect("controllers react to events of the log and do not poll")
 _THIS_VERSION: Final = FixedFlag(("1.36", "kube=1.36"), "ctrlmgr behaves as Kubernetes 1.36")
 
+_LOGS_REQUESTS: Final = 3
+"""The klog verbosity from which kube-apiserver logs requests."""
 
-def _verbosity(text: str) -> str:
-    """Return the log level for a klog verbosity.
+
+def _verbosity(text: str) -> Mapping[str, str]:
+    """Return the settings of the log for a klog verbosity; from 3 on, requests are logged as kube-apiserver does.
 
     The value can begin with an equals sign, which the form `-v=2` causes.
     """
     digits = text.removeprefix("=")
     if not digits.isdecimal():
         raise ValueError("a whole number")
-    return level_of(int(digits))
+    requests = {"log.requests": "true"} if int(digits) >= _LOGS_REQUESTS else {}
+    return {"log.level": level_of(int(digits)), **requests}
 
 
 def _log_format(text: str) -> str:
@@ -63,7 +67,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--permit-address-sharing": FixedFlag(("true", "false"), "it must be true or false"),
     "--show-hidden-metrics-for-version": NoEffect("ctrlmgr hides no metrics"),
     "--tls-curve-preferences": FixedFlag(_UNSET, "OpenSSL chooses the curves of TLS connections"),
-    "--v": Sets("log.level", _verbosity),
+    "--v": SetsSeveral(_verbosity, "Sets `log.level`, and from 3 on `log.requests`."),
     # kube-apiserver
     "--admission-control": RefusedFlag("use --enable-admission-plugins and --disable-admission-plugins"),
     "--coordinated-leadership-lease-duration": _NO_CANDIDATES,
