@@ -3,8 +3,8 @@
 Each plugin has one line in `PLUGINS` and one module in `ctrlmgr.admission.plugins`. The order and the defaults of the
 plugins are those of Kubernetes' `pkg/kubeapiserver/options/plugins.go` (`AllOrderedPlugins`). The registry accepts the
 names of all of Kubernetes' plugins, so that flags of kube-apiserver work. The registry accepts the name of a plugin
-that has no module, but never calls this plugin. Such a plugin checks kinds that ctrlmgr only stores, or does nothing
-unless a feature gate is enabled.
+that has no module, but never calls this plugin. A plugin without a module checks kinds that ctrlmgr only stores, or
+does nothing unless a feature gate is enabled.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 Stamp: TypeAlias = tuple[int, int, int] | None
-"""The identity of a file, its modification time (nanoseconds) and its size (bytes). None if the file does not exist."""
+"""The identity of a file, its modification time (nanoseconds) and its size (bytes). The value is None if the file does
+not exist.
+"""
 
 
 class FollowedFiles:

@@ -106,8 +106,8 @@ def read_certificates(pem: bytes) -> list[x509.Certificate]:
 def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> VerifiedCertificate:
     """Return the client's certificate, which is the first in `presented` (DER), with its chain to an authority.
 
-    The chain is valid at `now`. It can contain the other certificates in `presented` as intermediate certificates.
-    Raises `CredentialsRefused`, with the reason, if the certificate has no valid chain.
+    The chain is valid at `now`. The chain can contain the other certificates in `presented` as intermediate
+    certificates. Raises `CredentialsRefused`, with the reason, if the certificate has no valid chain.
     """
     if len(presented) > MOST_PRESENTED:
         raise CredentialsRefused(f"x509: {len(presented)} certificates were presented, at most {MOST_PRESENTED} may be")

@@ -161,7 +161,7 @@ class Union:
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
         """Return the first verdict that allows or denies the request.
 
-        None if an authorizer must call another process first.
+        The method returns None if an authorizer must call another process first.
         """
         undecided: list[Verdict] | None = None
         for authorizer in self._authorizers:

@@ -5,8 +5,8 @@ Guarantees:
   program that reads the output (`| head`) has ended.
 - An error is printed as one line, `error: …`, on stderr; the line says what to do. A traceback in the output is always
   a bug.
-- The command starts fast, because it imports the module of a subcommand only when the subcommand is used. It imports
-  SQLAlchemy and other large packages only when a subcommand runs.
+- The command starts fast, because it imports the module of a subcommand only when the subcommand is used. The command
+  imports SQLAlchemy and other large packages only when a subcommand runs.
 """
 
 from __future__ import annotations

@@ -138,7 +138,8 @@ ELSEWHERE: Mapping[str, str] = {
     "node-route-controller": "route",
     "cloud-node-lifecycle-controller": "cloud-node-lifecycle",
 }
-"""Names and aliases of controllers that need a cloud. These names are valid but ignored, as in kube-controller-manager.
+"""Names and aliases of controllers that need a cloud. `--controllers` accepts and ignores these names, as
+kube-controller-manager does.
 """
 
 

@@ -2,9 +2,9 @@
 
 The engine calls an `Admission` twice for each attempt at a write. The engine first calls `admit`, which may change the
 new object. When the object is complete and valid according to its schema and strategy, the engine calls `validate`.
-Both methods return operations. While such an operation waits for another process, the engine works on other requests.
-If an attempt conflicts with another write, the engine makes a new attempt with new attributes and calls admission
-again.
+`admit` and `validate` return operations. While such an operation waits for another process, the engine works on other
+requests. If an attempt conflicts with another write, the engine makes a new attempt with new attributes and calls
+admission again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Attributes(msgspec.Struct):
 
     Only the method `admit` may change the new object in place.
 
-    None for deletions.
+    The value is None for deletions.
     """
     old: Unstructured | None = None
     """The object before the write; None for a creation. Admission must not change this object."""

@@ -1,7 +1,7 @@
 """Marks the admission causes of appends as finished (`engine.writes.attempts`).
 
-Guarantees: many writes may share one admission cause. Each process marks such a cause as finished once, not once for
-each write.
+Guarantees: many writes may share one admission cause. Each process marks a cause as finished once, not once for each
+write.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ have to decide the others again. Therefore a write returns `DeferredProposals`, 
 the shared object. The driver calls this function when it appends the write, on the state at that time. Writes in the
 same turn of the event loop share one append. The function of each write sees the changes of the writes before it.
 
-Guarantees: deferred proposals are appended together with their write or not at all. They are computed on the newest
-known state, and the log refuses the append if that state is outdated.
+Guarantees: deferred proposals are appended together with their write or not at all. Deferred proposals are computed on
+the newest known state, and the log refuses the append if that state is outdated.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Kind:
     storage: Resource
     """The resource under which the log stores the objects.
 
-    It usually equals `resource`; Events of `events.k8s.io` are stored as core Events.
+    The stored resource usually equals `resource`; Events of `events.k8s.io` are stored as core Events.
     """
     to_storage: Callable[[Unstructured], Unstructured] | None = None
     """A function that converts an object of this version into the stored version; None if both versions are the same.
@@ -145,8 +145,8 @@ class Kind:
     converts_last: bool = False
     """Whether the engine decides a write in this version, and then converts the object into the stored version.
 
-    The engine does so for custom kinds. It converts objects of built-in kinds first, so their `strategy` processes the
-    stored version.
+    The engine does so for custom kinds. The engine converts objects of built-in kinds first, so that their `strategy`
+    processes the stored version.
     """
     calls_out: bool = False
     """Whether a webhook converts between the kind's versions.

@@ -1,9 +1,9 @@
 """The protocol between the engine and its drivers: operations are generators that yield commands.
 
 The engine only makes decisions; it neither waits nor does I/O. A driver runs an `Operation` by sending the results of
-commands to it, until the operation returns its result or raises an `ApiError`. There are three drivers:
+commands to it, until the operation returns its result or raises an `ApiError`. ctrlmgr has three drivers.
 `server.event_loop_driver` uses an event loop, `client.controller_driver` uses a controller's thread, and
-`engine.blocking_driver` uses the calling thread. Every driver must do the following for each command:
+`engine.blocking_driver` uses the caller's thread. Every driver must do the following for each command:
 
 - `Append`: append the proposals durably to the log, and send the events. If the log refuses the append or fails, first
   update the cacher to the log's head. After that, throw the log's error into the operation, so that the operation

@@ -71,7 +71,8 @@ class Body(NamedTuple):
     def value(self) -> Any:
         """Return the document as it was sent, including fields that decoding drops.
 
-        None if the media type is neither JSON nor YAML. Raises `ValueError` if the document cannot be decoded.
+        The function returns None if the media type is neither JSON nor YAML. Raises `ValueError` if the document cannot
+        be decoded.
         """
         if self.media_type == JSON:
             return strict_json.decode(self.data)

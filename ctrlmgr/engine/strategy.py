@@ -130,7 +130,7 @@ class Context:
     def sent_at(self, *path: str | int) -> Any:
         """Return the body's value at a path of fields and indexes.
 
-        None if the value is missing or the body is not an object.
+        The function returns None if the value is missing or the body is not an object.
         """
         return None if self.sent is None else at(self.sent(), *path)
 

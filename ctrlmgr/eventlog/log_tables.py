@@ -81,12 +81,12 @@ event = Table(
     Column("parent_hash", LargeBinary, nullable=True),
     Column("hash", LargeBinary, nullable=False),
     Column("body", Text, nullable=False),
-    # This index serves optimistic concurrency checks, and reads of one object's history in order.
+    # The index on objects serves optimistic concurrency checks, and reads of one object's history in order.
     UniqueConstraint("object_id", "previous", name="event_history"),
 )
-# The first index finds the events of a reconcile, the second the duration and events of a leader's term. Both indexes
-# are partial (`!= 0`), so they do not slow down writes without a reconcile and term. Only the migrations contain this
-# condition, because in this module, it would load the dialects of both databases.
+# The first index finds the events of a reconcile, the second the duration and events of a leader's term. The indexes on
+# reconciles and terms are partial (`!= 0`), so they do not slow down writes without a reconcile and term. Only the
+# migrations contain this condition, because in this module, it would load the dialects of both databases.
 Index("event_reconcile", event.c.reconcile_id)
 Index("event_term", event.c.term, event.c.revision)
 

@@ -88,7 +88,7 @@ def open_log_for_reading(
     if url.startswith(_POSTGRES):
         from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 
-        # This log opens a connection for writes only when it needs one.
+        # The returned log opens a connection for writes only when a write needs a connection.
         return PostgresEventLog(url, clock=clock, random=random, patience=patience, providers=providers)
     raise _unknown(url)
 

@@ -60,7 +60,7 @@ class SQLLog(SQLReading):
 
         Calls to a failing database are retried for `patience` seconds. The argument `anchor` stores the last known head
         outside the database. If `providers` is None, the log encrypts nothing, and returns encrypted payloads without
-        decrypting them. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts the anchor. Also raises
+        decrypting them. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts the anchor. Raises
         `SchemaOutdated` if the schema is not the newest, and `LogUnavailable` if the database cannot be used.
         """
         super().__init__(engine)

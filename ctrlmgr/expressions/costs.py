@@ -21,8 +21,8 @@ MATCH_LIMIT: Final = 2_500_000
 MOST_STEPS: Final = 1_000_000
 """The maximum number of steps (`work_budget`) of one evaluation, in addition to its cost.
 
-This second limit is necessary because some operations take longer here than their cost says: cel-go joins lists without
-copies, and matches patterns faster.
+The limit on steps is necessary because some operations take longer in ctrlmgr than their cost suggests: cel-go joins
+lists without copies, and matches patterns faster.
 """
 _CHECK: Final = 350_000
 _TEXTS: Final = (str, bytes)

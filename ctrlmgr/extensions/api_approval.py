@@ -59,7 +59,7 @@ def _is_url(text: str) -> bool:
 def condition(definition: Raw) -> dict[str, str] | None:
     """Return the condition KubernetesAPIApprovalPolicyConformant without timestamps.
 
-    None if the group is not protected.
+    The function returns None if the group is not protected.
     """
     if not is_protected((definition.get("spec") or {}).get("group") or ""):
         return None

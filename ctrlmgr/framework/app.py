@@ -45,8 +45,8 @@ _FINALIZER = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0
 class Watch:
     """An additional watch: when an object of `kind` changes, `to(object, cache)` returns the objects to reconcile.
 
-    The function `to` is called twice, with the previous and with the new state of the changed object. It returns names,
-    keys or objects, and must not wait for anything.
+    The function `to` is called twice, with the previous and with the new state of the changed object. The mapping
+    function returns names, keys or objects, and must not wait.
     """
 
     kind: type[Kind] | str

@@ -2,7 +2,7 @@
 
 Guarantees:
 - A client that reads none of its pending output for `Bounds.write_timeout` seconds is disconnected.
-- When a client's certificate expires, its connection is closed. This module checks nothing else about client
+- When a client's certificate expires, its connection is closed. The HTTP server checks nothing else about client
   certificates.
 - A closing connection is dropped `Bounds.linger` seconds after the client has stopped reading. If the client has
   already been idle for longer than that, the connection is dropped at once.

@@ -4,7 +4,7 @@ Guarantees:
 - A handshake does not fail if the client's certificate is expired or signed by an unknown authority. As in
   kube-apiserver, a client with such a certificate may authenticate with a token; without a token, its requests get a
   401 response. The handshake proves that the client has the certificate's key.
-- This module does not determine the user of the certificate; see `authn.client_certificate_authenticator`.
+- `authn.client_certificate_authenticator` determines the user of a client certificate.
 
 Python's `ssl` module has only two modes: it requests no certificate, or a handshake fails if the client's certificate
 is not trusted. Therefore this module sets OpenSSL's callback for the verification (`SSL_CTX_set_cert_verify_callback`).

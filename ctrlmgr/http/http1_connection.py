@@ -3,8 +3,8 @@
 Guarantees:
 - Requests are answered in order, one at a time. While the client does not read, the server starts no further request.
 - A client is disconnected if it does not complete a head within `Bounds.head_timeout` seconds after it connected or
-  began the request. This limit includes the time for other data between requests, such as blank lines, or the rest of a
-  body whose request was already answered.
+  began the request. The time limit for a request's head includes other data between requests, such as blank lines, or
+  the rest of a body whose request was already answered.
 - Malformed input is answered with 400, 431, 417 or 505, and never reaches the application. The server first answers the
   requests before the malformed input. After the response to malformed input, the connection closes, and further input
   is ignored.
@@ -13,8 +13,8 @@ Guarantees:
 - If the application switches protocols (`Exchange.switch`), it receives all further bytes, and the time limits for
   requests no longer apply. If the application answers an upgrade request without a switch, the connection closes after
   this response.
-- When the server stops, it marks its next response on each connection as the last (`announce_close`). It does not wait
-  for clients that are idle or have read their last response.
+- When the server stops, it marks its next response on each connection as the last (`announce_close`). A stopping server
+  does not wait for clients that are idle or have read their last response.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 """
 

@@ -3,9 +3,9 @@
 Guarantees:
 - The constructor binds the address, so that a port in use raises an error before anything else has started.
 - When the server stops, it performs the steps of kube-apiserver in the same order. For `delay` seconds, it serves
-  requests as before while `/readyz` fails. Then it refuses new connections, watches end, and running requests have
-  `GRACE` seconds to complete. If the setting "listens until drained" is on, the server refuses new connections only
-  after the application has ended its long-running requests.
+  requests as before while `/readyz` fails. After this delay, the server refuses new connections, watches end, and
+  running requests have `GRACE` seconds to complete. If the setting "listens until drained" is on, the server refuses
+  new connections only after the application has ended its long-running requests.
 - No request is lost when the server stops. For `FAREWELL` more seconds, the server answers requests on existing
   connections, and the response says that the connection will close. If a client has sent nothing for `FAREWELL` seconds
   after its last response, the server closes the connection.

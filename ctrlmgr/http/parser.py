@@ -239,9 +239,9 @@ class RequestParser:
     def _coalesced(self, data: bytes) -> bytes:
         """Collect the pieces of a head, and return the input that the parser should get now.
 
-        The result is empty until the head is complete, or its size has doubled since the last result. This is necessary
-        because the parser copies the value of a header for each piece of it. If each byte were parsed separately, the
-        time would be quadratic.
+        The result is empty until the head is complete, or its size has doubled since the last result. Small pieces are
+        joined because the parser copies the value of a header for each piece of the header. If each byte were parsed
+        separately, the time would be quadratic.
         """
         held = self._held
         begins = max(len(held) - len(END), 0)

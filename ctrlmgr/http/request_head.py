@@ -24,7 +24,7 @@ NOT_IMPLEMENTED: Final = "501 Not Implemented"
 UNKNOWN_VERSION: Final = "505 HTTP Version Not Supported"
 
 LONGEST_TARGET: Final = 128 * 1024
-"""Maximum size of a request target in bytes. It limits the time that parsing a query takes on the event loop."""
+"""Maximum size of a request target in bytes. The limit bounds the time that parsing a query takes on the event loop."""
 
 _TARGET = re.compile(PATH, re.ASCII)
 _HOST = re.compile(rb"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]*")

@@ -8,8 +8,9 @@ Guarantees:
 - A client that has stopped reading can be disconnected immediately (`abort`).
 - A client never takes an incomplete response for a complete one, because the connection is closed, or the HTTP/2 stream
   is reset.
-- A long response is written in pieces (`send_all`), each after the client has read the previous piece. This limits
-  memory: TLS encrypts each write as a whole, into a buffer that keeps its size until the connection closes.
+- A long response is written in pieces (`send_all`), each after the client has read the previous piece. Small writes
+  limit memory, because TLS encrypts each write as a whole, into a buffer that keeps its size until the connection
+  closes.
 """
 
 from __future__ import annotations

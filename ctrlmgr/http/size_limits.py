@@ -30,7 +30,7 @@ class Bounds:
     header_count: int = 1000
     """Maximum number of headers of one request.
 
-    This limit is necessary because a header needs more memory than its bytes.
+    The number of headers is limited because a header needs more memory than its bytes.
     """
 
     framing_bytes: int = 16 * 1024

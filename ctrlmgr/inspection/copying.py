@@ -119,7 +119,7 @@ def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Te
     """Update the copy at `path`; return the number of the log's events that the user may not read.
 
     Raises `LogUnavailable` if the file cannot be written. Raises `ServiceUnavailable` if the server does not send a
-    log, or if the log or the user's rights change too fast to copy the log. Also raises the errors that `fetch` raises.
+    log, or if the log or the user's rights change too fast to copy the log. Raises the errors that `fetch` raises.
     """
     try:
         with _alone(path):

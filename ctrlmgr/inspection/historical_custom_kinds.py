@@ -53,7 +53,7 @@ class CustomKindsAt:
     def kind_of(self, obj: Object) -> Kind | None:
         """Return the kind of a stored object, in its stored version.
 
-        None if no CustomResourceDefinition has this kind.
+        The function returns None if no CustomResourceDefinition has this kind.
         """
         defined = self._defined.get(obj.resource)
         if defined is None:

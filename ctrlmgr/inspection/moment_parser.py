@@ -95,7 +95,7 @@ def revision_at(database: Database, moment: int, head: Revision) -> Revision:
 def recorded_at(database: Database, revision: Revision) -> int:
     """Return the recording time of the newest event up to `revision`, in microseconds since 1970.
 
-    0 if there is no event.
+    The function returns 0 if the log contains no event up to `revision`.
     """
     statement = "SELECT recorded_at FROM event WHERE revision <= :revision ORDER BY revision DESC LIMIT 1"
     rows = database.query(statement, {"revision": revision}).rows

@@ -3,8 +3,8 @@
 Guarantees:
 - The verbs, names, categories and subresources of the kinds are those in Kubernetes' discovery documents, which this
   package contains. All other properties of a kind are in the module `declared` of its group.
-- A kind of an optional version is served only if its version is enabled and its feature gate is on. It is always
-  registered, so that stored objects can be read.
+- A kind of an optional version is served only if its version is enabled and its feature gate is on. A kind that is not
+  served is registered nevertheless, so that stored objects can be read.
 - Each kind with a status subresource has a strategy with `has_status`; only the versions of one kind share a strategy.
 """
 

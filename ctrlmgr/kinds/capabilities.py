@@ -1,7 +1,8 @@
 """The capabilities that containers may have on the nodes of this cluster, such as being privileged.
 
 As in Kubernetes (`pkg/capabilities`), these capabilities are global in the process, and are set when the process
-starts. They are global because many kinds validate pod templates, and these kinds have no access to the settings.
+starts. The capabilities are global because many kinds validate pod templates, and these kinds have no access to the
+settings.
 """
 
 from __future__ import annotations

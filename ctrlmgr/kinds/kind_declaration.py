@@ -71,5 +71,5 @@ class Declaration:
     stored_version: str = ""
     """The version in which Kubernetes 1.36 stores the kind; None if this version is also served.
 
-    This version determines the storage version hash of the kind in discovery.
+    The stored version determines the storage version hash of the kind in discovery.
     """

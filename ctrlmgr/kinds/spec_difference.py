@@ -2,7 +2,7 @@
 
 Kubernetes writes both specs as indented JSON of its internal Go types and compares the lines. The JSON of an internal
 Go type contains every field with its Go name. Most internal types are equal to the published types. This module
-declares the differences.
+declares how the API's types differ from the internal types.
 
 Source: apimachinery `pkg/util/diff/diff.go` (`Diff`), Kubernetes `pkg/apis/core/{types,v1/conversion}.go`.
 """

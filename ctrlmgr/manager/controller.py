@@ -138,8 +138,8 @@ class Controller:
         # change of one entry of a dictionary is atomic.
         self._required_revisions: dict[Key, Revision | None] = {}
         # The triggers of deliveries that waited for the cache, by key; the next delivery of the key receives these
-        # triggers. They are not passed to the queue's delayed addition, because an earlier delivery of the key would
-        # then lack them.
+        # triggers. The triggers are not passed to the queue's delayed addition, because an earlier delivery of the key
+        # would then lack the triggers.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
         self._spans = ReconcileSpans(name, log)
         self._failures = Failures(name, kind, log, clock.now)

@@ -93,7 +93,7 @@ class Hooks:
     def problem(self) -> str | None:
         """Return the name of the first post-start hook that has not finished, with the reason.
 
-        None if all hooks have finished.
+        The method returns None if all hooks have finished.
         """
         found = ((name, problem()) for name, problem in self.checks)
         return next((f"{name}: {reason}" for name, reason in found if reason), None)

@@ -238,7 +238,7 @@ class ReplayStage:
     def follow_definitions(self, follower: Follower) -> None:
         """Notify `follower` of the custom kinds that the recording defines.
 
-        This method must be called before `start`.
+        The caller must call `follow_definitions` before `start`.
         """
         follow_definitions(self._informers, follower)
 

@@ -1,6 +1,6 @@
 """Compares the writes that two versions of our controllers made in replays of one recording.
 
-Both replays had the same inputs. Therefore this module compares the controllers' writes between two inputs. For each
+The two replays had equal inputs. Therefore this module compares the controllers' writes between two inputs. For each
 object, only the state just before the next input is compared, so several writes between two inputs count as one write.
 EndpointSlices are compared by Service, as in `replayed_slices`, because their names are random. If the states of an
 object after the same input differ, the versions differ. If both versions made an equal write after different inputs,
@@ -36,13 +36,13 @@ class DifferenceKind(enum.Enum):
     """The type of a difference between the writes of two versions."""
 
     DIFFERS = "differs"
-    """Both versions wrote the object after the same input, but with different results."""
+    """The two versions of the controller wrote the object after the same input, but with different results."""
     MISSING = "missing"
     """Only the other version of ctrlmgr made the write."""
     EXTRA = "extra"
     """Only this version of ctrlmgr made the write."""
     MOVED = "moved"
-    """Both versions made an equal write, but after different inputs."""
+    """The two versions of the controller made an equal write, but after different inputs."""
 
 
 class WriteDifference(msgspec.Struct, frozen=True, rename="camel"):

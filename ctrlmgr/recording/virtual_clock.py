@@ -1,7 +1,8 @@
 """The virtual time of a replay, which follows the recording.
 
-Guarantees: `ReplayClock` never goes backward. It advances only if a method advances it, or if the replay's thread waits
-on it. `ReplayClock` never blocks. `LogClock` returns the virtual time for events but waits in real time.
+Guarantees: `ReplayClock` never goes backward. The clock advances only if a method advances the clock, or if the
+replay's thread waits on the clock. `ReplayClock` never blocks. `LogClock` returns the virtual time for events but waits
+in real time.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     {"type":"ADDED|MODIFIED|DELETED|BOOKMARK|ERROR","object":{…}}
 
-This module only decodes the line. The callers validate the decoded event. If a line is invalid, `recording.format`
-refuses the recording, and `recording.capture.streams` repeats the watch.
+This module only decodes one line of a recording. The callers validate the decoded event. If a line is invalid,
+`recording.format` refuses the recording, and `recording.capture.streams` repeats the watch.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Devices(NamedTuple):
     def deallocation(self, nodes: Mapping[str, Mapping[str, str]]) -> Key | None:
         """Return an unused claim whose devices are out of reach of at least one of `nodes` (labels by name).
 
-        None if there is no such claim.
+        The method returns None if every unused claim has its devices within reach of all nodes.
         """
         for name, labels in nodes.items():
             for each in self._elsewhere(name, labels):

@@ -257,7 +257,7 @@ def _checked(requests: Amounts, profile: Profile) -> Amounts:
 def named_nodes(pod: PodInfo) -> set[str] | None:
     """Return the names of the nodes to which a pod's required affinity limits the pod.
 
-    None if the affinity does not name nodes.
+    The function returns None if the affinity does not name nodes.
 
     The affinity names nodes if every term has fields with node names, as for the pods of DaemonSets.
     """

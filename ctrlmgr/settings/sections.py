@@ -169,8 +169,9 @@ class DatabaseSettings:
 class ServiceSettings:
     """The settings of the Service network: the ranges of ClusterIPs and node ports, and the `kubernetes` service.
 
-    Both ends belong to the range of node ports. If `kubernetes_service_node_port` is 0, the `kubernetes` service has no
-    node port. `apiserver_count` is the number of servers, for the reconciler "master-count".
+    The range of node ports includes its first and its last port. If `kubernetes_service_node_port` is 0, the
+    `kubernetes` service has no node port. `apiserver_count` is the number of servers, for the reconciler
+    "master-count".
     """
 
     cluster_ip_range: Annotated[

@@ -6,8 +6,8 @@
 
 Guarantees: if a file cannot be run or does not define the function, the file is refused with the line and the reason.
 If the function raises an error or returns an unknown phrase, the error is reported like an error in an annotation. The
-container then behaves as if there were no rule. The function is called whenever a pod is computed. It must always
-return the same result for the same container.
+container then behaves as if there were no rule. The function is called whenever a pod is computed. The function must
+always return the same result for the same container.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ class Files(MutableMapping[str, str]):
         self._volumes = volumes
         self.writes = 0
         """The number of times that this run has written a file."""
-        # The changes that were made in a copy, keyed by path. None means that the file was removed.
+        # The changes that were made in a copy, keyed by path. A content of None means that the file was removed.
         self._changed: dict[str, str | None] | None = None
 
     def at(self, now: float) -> dict[str, str]:

@@ -123,8 +123,8 @@ class FakeClock:
         """Notify all threads whose deadline has passed, and remove them from the waiters.
 
         A condition can only notify all of its waiters, so waiters whose deadline has not passed are also notified and
-        removed. These waiters handle the notification like any other notification: every caller checks its condition
-        again.
+        removed. The notified waiters handle this notification like any other notification: every waiter checks its
+        condition again.
         """
         with self._changed:
             due = [w for w in self._waiters if w.deadline is not None and w.deadline <= deadline]

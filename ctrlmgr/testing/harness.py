@@ -272,7 +272,7 @@ class Harness:
     def _answered(self, declaration: Declaration, operation: Operation[Answer]) -> Any:
         """Run a write of the test, store its warnings, and return the object.
 
-        None if the response contains no object.
+        The method returns None if the response contains no object.
         """
         self.warnings = ()
         try:

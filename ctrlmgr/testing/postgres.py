@@ -296,7 +296,7 @@ class PostgresCluster:
 def _server_account() -> pwd.struct_passwd | None:
     """Return the account that runs the server, because PostgreSQL refuses to run as root.
 
-    None means the current account.
+    An account of None means the current account.
     """
     if os.geteuid() != 0:
         return None

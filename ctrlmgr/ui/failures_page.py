@@ -1,8 +1,8 @@
 """Returns the failing reconciles in a log that one user may see.
 
-Guarantees: a user that may list all objects sees every failure. All other users see the failures of objects that they
-may see. Users that may not list all objects do not see the error and the traceback, because both may contain the names
-of other objects.
+Guarantees: a user that may list all objects sees every failure. A user without this right sees only the failures of
+objects that the user may see. Users that may not list all objects do not see the error and the traceback, because both
+may contain the names of other objects.
 """
 
 from __future__ import annotations

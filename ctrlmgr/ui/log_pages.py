@@ -253,7 +253,7 @@ class _View:
     def _seen_of(self, ids: str, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
         """Return the reconciles that wrote an event that the user may see.
 
-        Also return which of these reconciles wrote events that the user may not see.
+        The function also returns which of the reconciles wrote events that the user may not see.
         """
         if self._whole:
             return set(numbers), set()

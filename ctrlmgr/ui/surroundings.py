@@ -220,7 +220,7 @@ def _object(resource: str, revision: Revision, body: str) -> Object:
 def _state_of(obj: Object, now: int) -> str:
     """Return the state of an object in one word, as `kubectl get` prints it.
 
-    Empty if the object's kind has no such column.
+    The result is empty if the table of the object's kind has no column for the state.
     """
     table = printers().printer_of(gvk_of(obj))
     names = [each.name for each in table.columns]

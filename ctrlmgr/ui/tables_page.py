@@ -137,7 +137,7 @@ def _where(database: Database, resource: Resource, parameters: Parameters, at: R
 def _namespaces(database: Database, resource: Resource, parameters: Parameters) -> Sequence[str] | None:
     """Return the requested namespace, or the namespaces that the user may see.
 
-    None if the user may see all namespaces.
+    The function returns None if the user may see all namespaces.
     """
     visibility, namespace = parameters.visibility, parameters.text("namespace", "")
     if not namespace and not visibility.lists(resource, ""):

@@ -67,7 +67,7 @@ class Visibility:
     def limit(self) -> str:
         """The reason why the user may not see everything, in the words of a refused request.
 
-        Empty if the user may see everything.
+        The reason is empty if the user may see everything.
         """
         return "" if self.lists(_EVERYTHING, "") else str(self._refusal(_about("list", _EVERYTHING, "")))
 

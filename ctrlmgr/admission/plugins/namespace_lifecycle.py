@@ -1,9 +1,9 @@
 """NamespaceLifecycle: refuses writes in missing or terminating namespaces, and deletions of built-in namespaces.
 
 Guarantees: no object is created or changed in a namespace that does not exist, and no object is created in a
-terminating namespace. This holds even if another process deletes the namespace at the same time, because the append
-fails if the Namespace has changed (`Attributes.within`). Kubernetes instead decides on its cache, and reads recently
-deleted namespaces from the storage. Deletions are never refused because of their namespace.
+terminating namespace. No object is created even if another process deletes the namespace at the same time, because the
+append fails if the Namespace has changed (`Attributes.within`). Kubernetes instead decides on its cache, and reads
+recently deleted namespaces from the storage. Deletions are never refused because of their namespace.
 
 Rules come from apiserver's `pkg/admission/plugin/namespace/lifecycle/admission.go`.
 """

@@ -58,7 +58,7 @@ class UnusableAnswer(Exception):
 def version_for(invocation: Invocation) -> str | None:
     """Return the first version of AdmissionReview that the webhook lists and ctrlmgr supports.
 
-    None if there is no such version.
+    The function returns None if the webhook accepts no version that this server sends.
     """
     return next((each for each in invocation.hook.versions if each in _VERSIONS), None)
 

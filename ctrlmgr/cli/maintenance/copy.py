@@ -24,9 +24,9 @@ def copy(loaded: Loaded, source: str, target: str, verify: bool) -> int:
     """Copy the log at the URL SOURCE into the database at the URL TARGET, and verify the copy.
 
     The copy is the same log: it has the same UUID, revisions, hashes and history. A server may use SOURCE during the
-    copy. If the command is stopped, the same command continues; nothing else uses the unfinished copy. The same command
-    also adds newer events to a finished copy. To move a cluster, copy its log while the server runs, stop the server,
-    run the same command again, and start the server with TARGET.
+    copy. If the command is stopped, the same command continues; nothing else uses the unfinished copy. If a copy is
+    finished, the same command adds newer events to the copy. To move a cluster, copy its log while the server runs,
+    stop the server, run the same command again, and start the server with TARGET.
 
     \b
     ctrlmgr copy sqlite:///data/ctrlmgr.db postgresql://ctrlmgr@db.example.com/ctrlmgr

@@ -160,7 +160,8 @@ class Bootstrap:
         self._clock = clock
         self.runnables: Sequence[Runnable] = (self, *controllers)
         """The runnables of this controller, all of which run in the same phase."""
-        # This condition variable guards the fields below. It is notified when one of these fields changes.
+        # This condition variable guards the fields below. The condition variable is notified when one of the guarded
+        # fields changes.
         self._changed = threading.Condition()
         self._prepared = self._stopping = self._withdrawn = False
 

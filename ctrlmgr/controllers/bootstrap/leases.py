@@ -7,8 +7,8 @@ Guarantees:
   Clocks of two machines are never compared. A process that has just started gives every lease its full duration.
 
 Kubernetes also stores these leases outside of its API, under `/masterleases` in etcd, and etcd deletes expired leases.
-In ctrlmgr, the leases are objects of an internal resource. These leases are visible in the log and in SQL, but not in
-the API.
+In ctrlmgr, the leases are objects of an internal resource. Objects of the internal resource are visible in the log and
+in SQL, but not in the API.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ NODE: Final = Recognized("nodeclient", "Auto approving kubelet client certificat
 def recognized(request: SigningRequest) -> Sequence[Recognized]:
     """Return the ways in which a request can be approved, in order.
 
-    Empty if the request is already decided or not recognized. Raises ValueError if the request cannot be parsed.
+    The result is empty if the request is already decided or not recognized. Raises ValueError if the request cannot be
+    parsed.
     """
     if request.status.certificate or request.is_("Approved") or request.is_("Denied"):
         return ()

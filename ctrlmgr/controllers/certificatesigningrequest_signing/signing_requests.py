@@ -98,7 +98,7 @@ def common_name(request: x509.CertificateSigningRequest) -> str:
 def kubelet_client_problem(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
     """Return the reason why a request is not a kubelet's request for a client certificate.
 
-    Empty if it is such a request.
+    The result is empty if the request is a kubelet's request for a client certificate.
     """
     if _values(request, NameOID.ORGANIZATION_NAME) != _NODES:
         return "subject organization is not system:nodes"
@@ -116,7 +116,7 @@ def kubelet_client_problem(request: x509.CertificateSigningRequest, usages: Coll
 def kubelet_serving_problem(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
     """Return the reason why a request is not a kubelet's request for a serving certificate.
 
-    Empty if it is such a request.
+    The result is empty if the request is a kubelet's request for a serving certificate.
     """
     if _values(request, NameOID.ORGANIZATION_NAME) != _NODES:
         return "subject organization is not system:nodes"

@@ -79,7 +79,7 @@ class Planner:
         self._hash = hash_
         self._now = now
 
-    # These methods decide on which nodes pods are created or deleted.
+    # The following methods decide on which nodes pods are created or deleted.
 
     def manage(self, backoff: Backoff) -> Step:
         """Return the step that creates missing pods and deletes pods on wrong nodes, regardless of their templates."""
@@ -166,7 +166,7 @@ class Planner:
     def _surge(self, pods: Pods, desired: int, room: int) -> Step:
         """Return the step of an update with surge.
 
-        It creates new pods on nodes that have an old pod, and deletes the old pods that new pods have replaced.
+        The step creates new pods on nodes that have an old pod, and deletes the old pods that new pods have replaced.
         """
         step, surged, available = Step(), 0, 0
         candidates: list[str] = []

@@ -54,7 +54,7 @@ def last_revision(replica_sets: Iterable[Object]) -> int:
 def rollback_to(deployment: Object) -> int | None:
     """Return the revision to which the Deployment must be rolled back.
 
-    0 for the previous revision, None if no rollback is requested.
+    The result is 0 for a rollback to the previous revision, and None if no rollback is requested.
     """
     text = deployment.annotations.get(ROLLBACK_TO, "")
     return _number(text) if text else None

@@ -3,8 +3,8 @@
 Guarantees, which are the same as in Kubernetes' `pkg/controller/devicetainteviction`:
 - A pod that is bound to a node is deleted at the earliest `eviction_of` the claims that are reserved for it.
 - If the gate DRADeviceTaintRules is on, the taints of DeviceTaintRules count, too. The status of a rule contains
-  the number of pods that it evicts (`rule_status`). It is written at once after the rule changes, then at most
-  every 10 s.
+  the number of pods that it evicts (`rule_status`). The status is written at once after the rule changes, and then at
+  most every 10 s.
 - Before a pod is deleted, an Event is recorded, and then the condition DisruptionTarget is set.
 - If a taint is removed or tolerated before the pod is deleted, the deletion is cancelled with an Event.
 

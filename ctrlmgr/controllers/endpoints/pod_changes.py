@@ -126,9 +126,9 @@ def pod_changes(services: Informer) -> PodChanges:
 def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
     """Return whether a pod's endpoint fields may have changed, and whether its labels have changed.
 
-    Go compares the pointers of the deletion timestamps, so every update of a terminating pod counts as a change. This
-    function compares the uid, so it need not compare fields that never change during a pod's life, such as the
-    hostname.
+    Go compares the pointers of the deletion timestamps, so every update of a terminating pod counts as a change. The
+    function compares the pods' uids, so the function need not compare fields that never change during a pod's life,
+    such as the hostname.
     """
     before, after = old.view(Pod), new.view(Pod)
     pod_changed = (

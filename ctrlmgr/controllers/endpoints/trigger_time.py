@@ -38,8 +38,8 @@ class TriggerTimes:
     def observe(self, service: Key, created_at: int | None, pods: Iterable[Pod]) -> int | None:
         """Record the current times and return the trigger time of the changes since the last call.
 
-        None if the trigger time is unknown. `created_at` is the Service's creation time. A pod's trigger time is the
-        time when its Ready condition last changed.
+        The result is None if the trigger time is unknown. `created_at` is the Service's creation time. A pod's trigger
+        time is the time when its Ready condition last changed.
         """
         times = {pod.metadata.name: time for pod in pods if (time := pod.ready_changed_at) is not None}
         before = self._seen.get(service)

@@ -1,8 +1,9 @@
 """The nodes of endpoints: the zone of each node, and each zone's share of the CPU capacity of all nodes.
 
 Guarantees:
-- When a node is created or deleted, or its zone changes, the Services with pods on the node are enqueued. These
-  changes, and changes of a node's readiness, CPU or role, also enqueue the Services that request hints by CPU.
+- When a node is created or deleted, or its zone changes, the Services with pods on the node are enqueued. A created or
+  deleted node, and a change of a node's zone, readiness, CPU or role, also enqueue the Services that request hints by
+  CPU.
 - The shares of zones exist only if every counted node has a zone and a CPU capacity, and there are at least two zones.
   A node counts if it is ready and not a control plane node (`SetNodes` in Kubernetes'
   `k8s.io/endpointslice/topologycache`).

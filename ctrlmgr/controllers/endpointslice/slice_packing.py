@@ -7,7 +7,8 @@ Guarantees, those of `reconcileByPortMapping` and `finalize` (Kubernetes' `k8s.i
   is deleted.
 - New endpoints are added first to slices that are written anyway, beginning with the fullest slice. If all remaining
   endpoints fit into one unchanged slice, the endpoints are added to the slice that has the least free space afterwards.
-  Otherwise the remaining endpoints are added to new slices. Slices are never rebalanced.
+  If no existing slice has room for the remaining endpoints, these endpoints are added to new slices. Slices are never
+  rebalanced.
 - If one slice would be deleted and another slice created, the first slice is overwritten instead (`recycle`).
 
 Unlike in Go, the distribution does not depend on the order of maps: the same input gives the same slices.

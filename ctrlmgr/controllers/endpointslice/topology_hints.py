@@ -120,7 +120,7 @@ def allocate(shares: Shares | None, count: int) -> dict[str, Allocation] | None:
 def _allot(changes: Changes, allocations: Mapping[str, Allocation]) -> bool:
     """Assign hints in those slices that will be written anyway.
 
-    First, the hint of each endpoint is its own zone. Then the hints of some endpoints change to zones that lack
+    First, the hint of each endpoint is its own zone. Finally, the hints of some endpoints change to zones that lack
     endpoints. If the zone of an endpoint is unknown, the function returns False, and some hints are already assigned.
     """
     allotted = _keep_good(changes, allocations)

@@ -1,7 +1,7 @@
 """Builds Events in two forms: Events with a count, and Events with a series.
 
-Both forms of Events are core/v1 objects, with fields in Go's order. Source: client-go's `tools/record/event.go` and
-`tools/events/event_recorder.go`.
+Events of the older and of the newer API are core/v1 objects, with fields in Go's order. Source: client-go's
+`tools/record/event.go` and `tools/events/event_recorder.go`.
 """
 
 from __future__ import annotations

@@ -175,16 +175,16 @@ class EventBroadcaster:
         self._series = SeriesCorrelator(clock.monotonic())
         # Series to update; only the thread that calls `process_next` uses this queue.
         self._due: deque[_Task] = deque()
-        # This condition variable guards the fields below. It is notified when work is added and when the broadcaster is
-        # closed.
+        # This condition variable guards the fields below. The condition variable is notified when work is added and
+        # when the broadcaster is closed.
         self._changed = threading.Condition()
         self._occurrences: deque[tuple[Occurrence, PatchClient]] = deque()
         self._held: _Task | None = None
         self._closed = False
         self._dropped = 0  # The number of dropped occurrences since the last log line.
         self._quiet_until = 0.0
-        # The number in the last generated name. It is the time in nanoseconds since 1970, or one more than the previous
-        # number.
+        # The number in the last generated name. The number is the time in nanoseconds since 1970, or one more than the
+        # previous number.
         self._stamp = 0
 
     def recorder(self, component: str, client: PatchClient, *, in_series: bool = False) -> EventRecorder:

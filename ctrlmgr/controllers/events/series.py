@@ -31,7 +31,7 @@ _MICROSECONDS: Final = 1_000_000
 class Series(NamedTuple):
     """An Event of the newer API.
 
-    It contains the first occurrence, the number of occurrences, and the time of the latest occurrence.
+    The Event contains the first occurrence, the number of occurrences, and the time of the latest occurrence.
     """
 
     first: Occurrence

@@ -117,7 +117,8 @@ class GarbageCollector:
 
         Like Kubernetes (`processDeletingDependentsItem`), the collector does not immediately delete an object that was
         created during the wait. The collector deletes the object after one of the other dependents is deleted.
-        Otherwise the controller that replaces the objects would create them as fast as the collector deletes them.
+        Without this rule, the controller that replaces the objects would create objects as fast as the collector
+        deletes them.
         """
         for reference in references(new):
             place = self._graph.place_of(reference, new.namespace)

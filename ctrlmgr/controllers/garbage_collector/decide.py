@@ -20,8 +20,8 @@ class Delete(NamedTuple):
 
     propagation: str
     unblock: bool = False
-    """Whether `blockOwnerDeletion` must be set to False before the deletion. This prevents a deadlock if a dependent of
-    the object also waits for deletions, perhaps for the deletion of the object.
+    """Whether `blockOwnerDeletion` must be set to False before the deletion. The change prevents a deadlock if a
+    dependent of the object also waits for deletions, perhaps for the deletion of the object.
     """
 
 

@@ -9,8 +9,8 @@ Guarantees:
   no virtual nodes, which Kubernetes' graph has.
 - If an owner is not in its store, the owner was deleted, because a store cannot receive an owner later than its
   dependents. The owner's uid was assigned before any object could refer to the owner, and the stores follow the log in
-  order. Therefore a reader that sees an owner reference also sees the owner if the owner exists. This guarantee does
-  not hold while a sync replaces the stores (see `Informers.epoch`).
+  order. Therefore a reader that sees an owner reference also sees the owner if the owner exists. While a sync replaces
+  the stores, the graph can be incomplete (see `Informers.epoch`).
 - The graph keeps the namespace of every namespaced object, in order to detect references to owners in another
   namespace.
 """

@@ -66,7 +66,7 @@ class Identifier(msgspec.Struct, frozen=True, gc=False):
 class Source(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A metric source of autoscaling/v2.
 
-    This class represents all five types of sources, because they share the names of their fields.
+    One class represents all five types of metric sources, because the types share the names of their fields.
     """
 
     name: str = ""

@@ -146,8 +146,8 @@ def _desired_pods(snapshot: JobSnapshot) -> int:
 def _to_remove(snapshot: JobSnapshot, at_least: int) -> Sequence[JobPod]:
     """Return the active pods to delete.
 
-    These are all pods with invalid or duplicate indexes. If they are fewer than `at_least`, the result contains more
-    pods.
+    The result contains all pods with invalid or duplicate indexes. If fewer than `at_least` pods have such indexes, the
+    result also contains other pods.
     """
     gone: list[JobPod] = []
     left: Sequence[JobPod] = snapshot.active

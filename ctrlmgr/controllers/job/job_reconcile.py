@@ -110,7 +110,8 @@ class Run:
     def _go_on(self) -> tuple[Pods, bool]:
         """Create or delete pods.
 
-        Also return whether the Job's pods are managed. The pods of a Job that is being deleted are not managed.
+        The method also returns whether the Job's pods are managed. The pods of a Job that is being deleted are not
+        managed.
         """
         snapshot = self._snapshot
         if snapshot.is_deleted:

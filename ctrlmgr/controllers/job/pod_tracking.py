@@ -41,8 +41,8 @@ class TrackingUpdate(NamedTuple):
 def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) -> TrackingUpdate:
     """Return the writes that count ended pods, based on `status`, whose other fields already have the new values.
 
-    The argument `end` is the condition that determines how the Job ends. It is None if the Job continues or cannot end
-    yet.
+    The argument `end` is the condition that determines how the Job ends. The condition is None if the Job continues or
+    cannot end yet.
     """
     held = {pod.uid for pod in snapshot.pods if pod.is_tracked}
     uncounted = EndedPods(counted(status, held), snapshot)

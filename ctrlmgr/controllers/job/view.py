@@ -318,8 +318,8 @@ class JobPod:
     def _last_container_end(self) -> int | None:
         last = _last_end(self.status.container_statuses or ())
         sidecars = self.sidecar_statuses
-        # If one of the lists has a running container, the end is not known. This holds even if all containers of the
-        # other list have ended (`latestFinishTime`).
+        # If one of the lists has a running container, the end is not known. The time is unknown even if all containers
+        # of the other list have ended (`latestFinishTime`).
         return _last_end(sidecars, last) if sidecars else last
 
 

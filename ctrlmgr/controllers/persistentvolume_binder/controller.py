@@ -221,7 +221,8 @@ class VolumeBinder:
     def possible_volumes(self, claim: Fields) -> list[Fields]:
         """Return the volumes that are possible for a claim, keyed by the volume's name.
 
-        These are the volumes that refer to the claim, and the volumes of its class that refer to no claim.
+        The candidates are the volumes that refer to the claim, and the volumes of the claim's class that refer to no
+        claim.
         """
         return [each.to_dict() for each in self._volumes.newest(possible_volumes(self._volume_cache, claim))]
 
@@ -266,7 +267,7 @@ class VolumeBinder:
     def volume_keys(self, change: Change) -> Iterator[Key]:
         """Yield the keys of a created or changed volume, and of related claims.
 
-        These are the claim to which the volume refers, and the claims that refer to the volume.
+        The affected claims are the claim to which the volume refers, and the claims that refer to the volume.
         """
         if change.new is not None:
             yield change.new.key

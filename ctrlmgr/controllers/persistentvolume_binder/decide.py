@@ -67,7 +67,8 @@ class BinderLookups(HostPathLookups, Protocol):
     def possible_volumes(self, claim: Fields) -> list[Fields]:
         """Return the volumes that are possible for a claim, keyed by the volume's name.
 
-        These are the volumes that refer to the claim, and the volumes of its class that refer to no claim.
+        The candidates are the volumes that refer to the claim, and the volumes of the claim's class that refer to no
+        claim.
         """
 
     def claim(self, namespace: str, name: str) -> Fields | None:

@@ -42,7 +42,7 @@ def volumes_of_claim(volumes: Lister, claim: Key) -> list[Object]:
 def possible_volumes(volumes: Lister, claim: Mapping[str, Any]) -> list[Object]:
     """Return the volumes that are possible for a claim, keyed by the volume's name.
 
-    These are the volumes that refer to the claim, and the volumes of its class that refer to no claim.
+    The candidates are the volumes that refer to the claim, and the volumes of the claim's class that refer to no claim.
     """
     meta = claim["metadata"]
     found = volumes_of_claim(volumes, Key(meta["namespace"], meta["name"]))

@@ -1,9 +1,9 @@
 """The PersistentVolumeClaim protection controller: delays the deletion of a claim while a pod uses it.
 
 Guarantees, as in Kubernetes (`pkg/controller/volume/pvcprotection/pvc_protection_controller.go`):
-- A pod that is bound to a node uses its claims until the pod is deleted. This also holds for pods that have ended,
-  because their volumes may still be mounted. When a pod is being deleted with grace period 0, the pod no longer uses
-  the claims of its ephemeral volumes.
+- A pod that is bound to a node uses its claims until the pod is deleted. Pods that have ended also count, because their
+  volumes may still be mounted. When a pod is being deleted with grace period 0, the pod no longer uses the claims of
+  its ephemeral volumes.
 - A pod without a node does not use a terminating claim, because no kubelet will start it.
 
 Before Kubernetes releases a claim, it reads all pods from the API server, because its cache of pods may be older than

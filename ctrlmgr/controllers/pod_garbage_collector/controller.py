@@ -174,7 +174,7 @@ class Quarantine:
     def __init__(self, exists: Callable[[str], bool], *, clock: Clock) -> None:
         """Create an instance that calls `exists` before a node counts as deleted.
 
-        This call is needed because the cache of nodes may be outdated.
+        The node is read from the API because the cache of nodes may be outdated.
         """
         self._exists = exists
         self._clock = clock

@@ -6,8 +6,8 @@ Guarantees, as in Kubernetes (`pkg/controller/replicaset`, `pkg/controller/repli
   (slow start), at most `BURST` pods in one reconcile.
 - Pods that match the selector and have no controller are adopted, and pods that no longer match are released. No pods
   are created for a ReplicaSet or ReplicationController that is being deleted.
-- The status is written if its content or the observed generation has changed. After a failure, the status is also
-  written. Its condition ReplicaFailure contains the reason of the failure. Then the reconcile is retried with backoff.
+- The status is written if its content or the observed generation has changed. If the reconcile fails, the condition
+  ReplicaFailure in the written status contains the reason of the failure, and the reconcile is retried with backoff.
 - A ReplicaSet is reconciled only after the caches contain the writes of its last reconcile. Therefore the controller
   never creates too many pods.
 """

@@ -11,10 +11,10 @@ feature gate is off:
   removed, the claim's allocation and finalizer are removed too.
 - When a pod has ended, its claims from templates are deleted, even if the pod still exists.
 
-There are two differences from Kubernetes. First, each write of a pod's status contains all claims from templates.
-Kubernetes writes only the new claims, and server-side apply then drops the other claims from the status. Second, no
-claims are created for a pod that has ended. Kubernetes' controller also does not create them again, but for another
-reason: it caches its own claims for an hour.
+The controller differs from Kubernetes' controller in two points. First, each write of a pod's status contains all
+claims from templates. Kubernetes writes only the new claims, and server-side apply then drops the other claims from the
+status. Second, no claims are created for a pod that has ended. Kubernetes' controller also does not create them again,
+but for another reason: it caches its own claims for an hour.
 
 A key of this controller consists of a namespace and the name `claim/NAME` or `pod/NAME`.
 """

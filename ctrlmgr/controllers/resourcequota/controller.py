@@ -2,8 +2,8 @@
 
 Guarantees:
 - When an object is created, admission adds it to the usage in the same append. This controller corrects the usage when
-  objects were deleted, have ended, need less or have left a scope. It also corrects the usage when a quota is created
-  or changed, and periodically.
+  objects were deleted, have ended, need less or have left a scope. The controller also corrects the usage when a quota
+  is created or changed, and periodically.
 - The controller never overwrites an addition by admission that the controller has not counted yet. Each addition by
   admission changes the revision of the quota, and the controller writes only if the quota still has the revision that
   was read.

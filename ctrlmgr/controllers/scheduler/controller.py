@@ -116,7 +116,7 @@ class Scheduler:
         # Pods of groups that may be bound. The reconcile of a pod's key binds the pod.
         self._permitted: dict[Key, Binding] = {}
         self._awaited = AwaitingPods()
-        # This lock is held during a decision. It guards the model of the cluster, the waiting pods and the random
+        # This lock is held during a decision. The lock guards the model of the cluster, the waiting pods and the random
         # source.
         self._deciding = Lock()
 
@@ -299,7 +299,8 @@ class Scheduler:
     def _bound_volumes(self, awaited: AwaitingPod, client: EngineClient) -> Binding | float | None:
         """Continue a pod that waits for its volumes.
 
-        If all its volumes are bound now, return its binding. Otherwise return the seconds until the next attempt.
+        If all its volumes are bound now, return its binding. If the pod must wait, the method returns the seconds until
+        the next attempt.
         """
         entry, node = awaited.binding.entry, self.world.cluster.nodes.get(awaited.binding.node)
         labels = node.labels if node is not None else None

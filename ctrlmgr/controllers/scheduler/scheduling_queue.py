@@ -6,8 +6,8 @@ The guarantees are those of kube-scheduler's queue:
 - A pod that fits on no node waits for an event that concerns a plugin that refused the pod. The pod waits at most five
   minutes. A pod is retried only after its backoff, which is one second after the first failure; each further failure
   doubles the backoff, up to ten seconds.
-- Events that are processed before the decision about a pod are part of the state of that decision. All other events are
-  processed after the decision, so no change is missed between two attempts.
+- Events that are processed before the decision about a pod are part of the state of that decision. The queue processes
+  all other events after the decision, so no change is missed between two attempts.
 - A pod with scheduling gates, or with missing resource claims, is not in the queue.
 
 In this module, seconds are read from a monotonic clock.

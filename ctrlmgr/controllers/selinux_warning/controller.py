@@ -6,8 +6,8 @@ Guarantees, which are the same as in Kubernetes' `pkg/controller/volume/selinuxw
   contains it.
 - If containers of one pod mount a volume with different labels, an Event about the pod reports the volume.
 
-If the labels within a pod differ or a claim of the pod is not bound, Kubernetes retries the reconcile of the pod. This
-controller waits for a change instead.
+If the labels within a pod differ or a claim of the pod is not bound, Kubernetes retries the reconcile of the pod.
+ctrlmgr's controller waits for a change instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stores the SELinux label and the policy with which each pod uses each volume, and finds the conflicts.
 
 Guarantees, which are the same as in Kubernetes' `pkg/controller/volume/selinuxwarning/cache` and `…/translator`:
-- Two labels conflict if their levels differ. They also conflict if both labels contain another part, and the values of
+- Two labels conflict if their levels differ. Two labels also conflict if both contain another part, and the values of
   this part differ.
 - When a pod is added or changed and conflicts with another pod, the conflict is returned twice: once for each of the
   two pods.

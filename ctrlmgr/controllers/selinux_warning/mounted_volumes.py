@@ -3,9 +3,9 @@
 Guarantees, which are the same as in Kubernetes' `GetPodVolumeNames` and `GetMountSELinuxLabel` (`pkg/volume/util`):
 - The SELinux options of a container override the options of its pod. Empty parts of a label stay empty, because the
   nodes have the defaults.
-- Only volumes that can be mounted with a label are read. These are volumes of CSI drivers with `spec.seLinuxMount`, and
-  volumes of iSCSI and Fibre Channel. The files of other volumes are labelled recursively, so their pods cannot
-  conflict.
+- Only volumes that can be mounted with a label are read. Volumes of CSI drivers with `spec.seLinuxMount`, and volumes
+  of iSCSI and Fibre Channel, can be mounted with a label. The files of other volumes are labelled recursively, so their
+  pods cannot conflict.
 
 In-tree volumes that were migrated to CSI drivers are not read.
 """

@@ -8,8 +8,8 @@ Guarantees:
 - If another ServiceCIDR also contains an address, the address does not depend on one ServiceCIDR alone. The other
   ServiceCIDR does not count if it is being deleted and its range is not larger.
 
-Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go`. There is one difference: if two equal
-ranges are deleted at the same time, Kubernetes removes both finalizers.
+Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go`. The controller differs from Kubernetes in
+one case: if two equal ranges are deleted at the same time, Kubernetes removes both finalizers.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class LoadBalancer:
     def __init__(self, services: Lister, ranges: str, recorder: Recorder) -> None:
         """Create a reconciler that assigns addresses of `ranges`.
 
-        This string contains one network, or two networks separated by a comma.
+        The string `ranges` contains one network, or two networks separated by a comma.
         """
         self._services = services
         self._pools = {each.version: each for each in map(ipaddress.ip_network, ranges.split(","))}

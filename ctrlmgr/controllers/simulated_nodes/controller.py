@@ -448,8 +448,8 @@ def build(context: ControllerContext, options: Options) -> Controller:
     volumes = PodVolumes(context.informers, recorder, clock=context.clock)
     desired = templates(options.nodes)
     network = Services(context.clock)
-    # These handlers must be registered before the watches. They record what pods have seen, and a standby process also
-    # needs these records.
+    # These handlers must be registered before the watches. The handlers record what pods have seen, and a standby
+    # process also needs these records.
     services.add_handler(network.note_service, name=DESCRIPTOR.name)
     endpoint_slices.add_handler(network.note_slice, name=DESCRIPTOR.name)
     reconciler = SimulatedNodes(

@@ -1,7 +1,7 @@
 """Renews the leases of simulated nodes; all leases that are due at the same time are renewed together.
 
-Guarantees: each lease is renewed in the name of its node every ten seconds, with a delay of up to one second. This
-delay allows one reconcile and one group commit of the log to renew all leases that are due. Only one thread may renew
+Guarantees: each lease is renewed in the name of its node every ten seconds, with a delay of up to one second. Because
+of the delay, one reconcile and one group commit of the log can renew all leases that are due. Only one thread may renew
 leases; nodes may be added or removed on any thread.
 """
 

@@ -2,7 +2,8 @@
 
 Guarantees, which are the same as in Kubernetes' `pkg/controller/tainteviction`:
 - A pod that does not tolerate one of its node's taints is evicted immediately. A pod that tolerates all taints of its
-  node for a limited time is evicted after the shortest of these times. This time begins when the taints are first seen.
+  node for a limited time is evicted after the shortest of these times. The toleration time begins when the controller
+  first sees the taints.
 - A change of taints or tolerations does not change the time of a planned eviction. A planned eviction is cancelled only
   if the node has no more NoExecute taints, or the pod tolerates all of them forever.
 

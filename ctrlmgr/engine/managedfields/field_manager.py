@@ -1,8 +1,8 @@
 """The field manager of a kind: maintains metadata.managedFields, and merges applied objects.
 
-Every create, update and patch calls `update`, so this method avoids repeated work. It computes field sets in their
-stored form, skips parts of an object that compare equal, and stores untouched entries unchanged. Source: apimachinery
-`managedfields/internal/fieldmanager.go` and the chain of managers that it creates.
+Every create, update and patch calls `update`, so this method avoids repeated work. This implementation computes field
+sets in their stored form, skips parts of an object that compare equal, and stores untouched entries unchanged. Source:
+apimachinery `managedfields/internal/fieldmanager.go` and the chain of managers that it creates.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class FieldManager:
     ) -> Mapping[str, TouchedFields] | None:
         """Return the fields that a write changes and removes, by version.
 
-        None if the fields are equal in all versions.
+        The method returns None if the fields are equal in all versions.
         """
         if self._translation is None or not live:
             return None
@@ -305,9 +305,9 @@ class FieldManager:
     def _pruned(self, merged: Unstructured, last: FieldSet, owned: list[FieldSet]) -> Unstructured:
         """Return the merged object without the fields of the last apply that the new apply omits and no manager owns.
 
-        The function removes all fields of the last apply, together with all fields below them (smd's prune). It then
-        adds back fields that a manager owns (addBackOwnedItems), and fields that the applier never owned
-        (addBackDanglingItems).
+        The function removes all fields of the last apply, together with all fields below them (smd's prune). After
+        that, the method adds back fields that a manager owns (addBackOwnedItems), and fields that the applier never
+        owned (addBackDanglingItems).
         """
         merge_type = self._merge_type
         last = merge_type.named(last)

@@ -1,8 +1,8 @@
 """Handles the annotation in which client-side `kubectl apply` stores the object that the user applied last.
 
 Guarantees: if a user changes from client-side to server-side apply, fields that the annotation lists cause no
-conflicts. Server-side apply updates the annotation, so the user can change back to client-side apply. Both rules apply
-only to the manager `kubectl`. Source: apimachinery `managedfields/internal/lastappliedmanager.go`,
+conflicts. Server-side apply updates the annotation, so the user can change back to client-side apply. The rules of this
+module apply only to the manager `kubectl`. Source: apimachinery `managedfields/internal/lastappliedmanager.go`,
 `lastappliedupdater.go`, `lastapplied.go`.
 """
 

@@ -108,7 +108,7 @@ class Leaf(MergeType):
     def remove(self, value: Any, fields: FieldSet) -> Any:
         """Return the value.
 
-        None if it is an object or a list, because in that case the set contains paths inside the value.
+        The result is None for an object or a list, because in that case the set contains paths inside the value.
         """
         return None if isinstance(value, dict | list) else value
 

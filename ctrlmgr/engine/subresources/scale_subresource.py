@@ -1,7 +1,7 @@
 """The subresource `/scale`, which reads and sets the number of replicas of a workload, independent of its kind.
 
 Guarantees: a Scale has the uid and resourceVersion of its object. A write to a Scale is a write to its object, so all
-rules of the object's kind apply. Such a write changes only the replicas and their managers.
+rules of the object's kind apply. A write of the Scale changes only the replicas and their managers.
 
 Source: `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`), which is the same for each scalable kind, and
 `pkg/apis/autoscaling/validation`.

@@ -128,7 +128,7 @@ def _is_usual(text: str) -> bool:
 def is_usual(text: str) -> bool:
     """Return whether an address is valid by all rules of this module, including those for endpoints.
 
-    This check is fast, because long lists of addresses need it for each address.
+    The check is fast, because long lists of addresses need one check for each address.
     """
     return len(text) <= _LONGEST and _is_usual(text)
 

@@ -4,8 +4,8 @@ Guarantees:
 - **Consistent.** After `step`, the state of every resource is exactly the state at `revision`.
 - **Single-threaded.** One thread owns the cacher: the thread of the server's event loop, or that of a test. Because of
   this, the module uses no locks and makes no copies.
-- **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. Then any
-  thread may call `read_missing`, and the owner passes the result to `take`.
+- **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. While
+  `is_behind` is true, any thread may call `read_missing`, and the owner passes the result to `take`.
 - **Cheap reads.** Reading an object takes one look-up, and reading a list one slice. The cost of reading the changes of
   a resource does not depend on other resources. The duration of `step` depends only on the number of new events.
 - **Bounded.** At least the newest `window` events are kept as changes, and at most a quarter more than that. The log
@@ -214,7 +214,7 @@ class Cacher:
     def at(self, revision: Revision, resource: Resource, span: Span) -> PastRange | None:
         """Return the state of the objects in a span at a revision up to `self.revision`.
 
-        None if only the log contains the state.
+        The method returns None if only the log contains the state.
         """
         if revision < self.oldest:
             return None
@@ -223,7 +223,7 @@ class Cacher:
     def changes_after(self, revision: Revision, resource: Resource, limit: int = _BATCH) -> Sequence[Change] | None:
         """Return up to `limit` changes of one resource after a revision.
 
-        None if some of these changes are only in the log.
+        The method returns None if some of these changes are only in the log.
         """
         if revision < self.oldest:
             return None

@@ -88,7 +88,7 @@ def converted_transitions(
 def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callable[[Object], bool] | None:
     """Return a filter that applies the label selector and the field selector.
 
-    None if the selectors select all objects.
+    The function returns None if the selectors select all objects.
     """
     by_labels, selectable = labels.matches, kind.strategy.selectable
     if fields.is_empty:

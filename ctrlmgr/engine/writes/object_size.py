@@ -20,8 +20,8 @@ MOST_STORED: Final = 3 * 1024 * 1024
 """The maximum size of an object in the log, in bytes of its JSON.
 
 The corresponding limit in Kubernetes is etcd's --max-request-bytes, 1.5 MiB. For built-in kinds, Kubernetes' limit
-applies to protobuf, which contains no field names; JSON is up to twice as long. The same limit applies to the body of a
-request.
+applies to protobuf, which contains no field names; JSON is up to twice as long. The body of a request has the same size
+limit as an object.
 """
 _ROOM: Final = 64 * 1024
 """The extra bytes that are allowed for a write that marks a deletion or sets a status."""

@@ -117,8 +117,8 @@ class Committer:
     def commit(self, pending: PendingAppend) -> None:
         """Commit an append on the calling thread if no other thread is committing; if one is, queue the append.
 
-        Raises the errors of `submit`. This saves two thread switches. If the last groups were large, the append is
-        queued in any case, because a group of only one append would delay the other appends.
+        Raises the errors of `submit`. A commit on the calling thread saves two thread switches. If the last groups were
+        large, the append is always queued, because a group of only one append would delay the other appends.
         """
         with self._lock:
             in_company = self._working or self._waiting or self._crowd >= _CROWD

@@ -242,7 +242,7 @@ def _withins(
 ) -> tuple[IntegerArray | None, BigintArray | None]:
     """Return for each proposal the index of its Namespace, and the revision that this Namespace must have.
 
-    None if no proposal has a Namespace.
+    The function returns None if no proposal has a Namespace.
     """
     if not any(pending.within for pending in group):
         return None, None

@@ -1,7 +1,7 @@
 """Estimates the cost of an expression by walking its tree.
 
-Guarantees: the estimated cost is the same as in cel-go for the same checked tree. This includes a quirk of cel-go: if a
-value has a path but is not part of a variable, the estimate uses the size of the variable itself.
+Guarantees: the estimated cost is the same as in cel-go for the same checked tree. The estimates include a quirk of
+cel-go: if a value has a path but is not part of a variable, the estimate uses the size of the variable itself.
 
 Source: cel-go `checker/cost.go` (`coster`).
 """

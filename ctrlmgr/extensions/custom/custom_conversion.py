@@ -1,8 +1,9 @@
 """Converts stored custom objects to one of the versions of their CustomResourceDefinition, and back.
 
-Guarantees: a stored object is first read by the schema of its stored version, with the defaults of that version. Then
-it is converted to the requested version, as in apiextensions-apiserver's storage codec. If an object was stored after
-the last change of the CustomResourceDefinition, the object already has all defaults, and is returned unchanged.
+Guarantees: a stored object is first read by the schema of its stored version, with the defaults of that version. After
+that, the object is converted to the requested version, as in apiextensions-apiserver's storage codec. If an object was
+stored after the last change of the CustomResourceDefinition, the object already has all defaults, and is returned
+unchanged.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Rule:
     """One rule.
 
     The field `problem` is the compilation error of the rule, and `telling_problem` is the compilation error of its
-    message expression. Both are empty if there is no error.
+    message expression. `problem` and `telling_problem` are empty if the rule has no error.
     """
 
     raw: Raw

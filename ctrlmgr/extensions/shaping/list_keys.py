@@ -18,7 +18,7 @@ Check: TypeAlias = Callable[[Any], bool]
 def compile_unique(schema: Structural) -> Check | None:
     """Return the function that checks for duplicates in all sets and maps within a value.
 
-    None if the schema has no sets and maps.
+    The function returns None if the schema has no sets and maps.
     """
     fields = {name: check for name, each in schema.properties.items() if (check := compile_unique(each)) is not None}
     others = None if schema.additional is None else compile_unique(schema.additional)

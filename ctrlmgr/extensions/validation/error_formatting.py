@@ -134,7 +134,7 @@ _VERSION: Final = (
 def printed_versions(spec: InternalSpec) -> list[dict[str, Any]] | None:
     """Return the `spec.versions` of a CustomResourceDefinition as Kubernetes prints it.
 
-    None if there are no versions.
+    The function returns None if the definition has no versions.
     """
     if spec.raw.get("versions") is None:
         return None

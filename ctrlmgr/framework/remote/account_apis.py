@@ -1,7 +1,7 @@
 """The clients with which controllers send requests as their own ServiceAccounts.
 
 Guarantees: a missing ServiceAccount is created. The process requests a token with its own credentials when a controller
-first writes. It renews the token before the token expires, or when the API server refuses the token.
+first writes. The process renews the token before the token expires, or when the API server refuses the token.
 
 Source: `pkg/controller/clientbuilder.go` of client-go and `controller-manager` (`DynamicClientBuilder`).
 """

@@ -7,8 +7,8 @@ Guarantees:
   terminating there.
 - A write's response and its watch event may arrive in either order. A write that changed nothing causes no watch event.
   Its response has an old revision, which the cache has already reached or will reach.
-- The store does not wait for writes that no cache will contain. These are writes in namespaces or of resources that no
-  cache follows, and writes of resources that are no longer served.
+- The store does not wait for writes that no cache will contain. The caches never receive writes in namespaces or of
+  resources that no cache follows, and writes of resources that are no longer served.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _FollowedResource:
     def oldest(self) -> Revision | None:
         """Return the revision of the oldest write that the cache does not contain.
 
-        None if the cache contains all writes.
+        The method returns None if the cache contains all writes.
         """
         return min([*self.written, *(each.revision for each in self.deleted)], default=None)
 

@@ -3,8 +3,8 @@
 Guarantees:
 
 - These problems are reported before any write: unknown names, two controllers with the same name, and a kind that
-  contradicts the stored CustomResourceDefinition. The same applies to a controller that needs more than an API server
-  provides, and to admission functions that the API server cannot call.
+  contradicts the stored CustomResourceDefinition. The process also refuses a controller that needs more than an API
+  server provides, and admission functions that the API server cannot call.
 - If several processes use the same Lease, only one of them runs controllers at a time. A process that cannot renew the
   Lease stops.
 - A process stops in this order: controllers finish their reconciles, then the Lease is released, then the caches stop.

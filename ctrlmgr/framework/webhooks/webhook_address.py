@@ -1,9 +1,10 @@
 """Decides how an API server reaches the webhooks of this process, and where the process listens.
 
 The rules are those of kopf's `kopf.WebhookAutoServer`. If the user names a URL or a Service, the API server uses that
-URL or Service. Otherwise, if the cluster runs in a container on this machine, the address is the host name of the
-machine inside such a container. Otherwise, if the API server runs on this machine, the webhooks use the IP address of
-the API server. For any other cluster, the address cannot be determined, and an error is raised.
+URL or Service. If the user names neither, the address depends on the cluster. For a cluster in a container on this
+machine, the address is the host name of the machine inside the container. For an API server on this machine, the
+address is the IP address of the API server. For any other cluster, the address cannot be determined, and an error is
+raised.
 """
 
 from __future__ import annotations

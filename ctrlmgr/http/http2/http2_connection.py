@@ -57,7 +57,7 @@ ms.
 _USUAL_HEAD = 512
 """If a head has more fields (or pieces) than this number, each further field counts as noise.
 
-This limit is necessary because a single byte can encode a field.
+The number of fields is limited because a single byte can encode a field.
 """
 
 _WINDOW = 65_535

@@ -1,8 +1,8 @@
 """Keeps connections to other servers for later requests, as Go's `http.Transport` does.
 
 Guarantees:
-- A connection serves one request at a time. It is reused only for an equal `Upstream`: the same address, authorities,
-  client certificate and server name.
+- A connection serves one request at a time. The pool reuses a connection only for an equal `Upstream`: the same
+  address, authorities, client certificate and server name.
 - The pool keeps at most `_IDLE_EACH` idle connections to one server, each for at most `_IDLE` seconds.
 - Connecting to a server ends within the pool's timeout.
 - If the server has closed a reused connection, a request without a body is sent again on a new connection.

@@ -68,7 +68,7 @@ class Step:
     def before(self) -> Mapping[str, Any]:
         """The state of the object before the step.
 
-        Empty if the step created the object or the previous state is unknown.
+        The result is empty if the step created the object, or if the previous state is unknown.
         """
         return self.previous.fields if self.previous is not None else _NOTHING
 
@@ -78,7 +78,7 @@ class Step:
         return _NOTHING if self.type is EventType.DELETED else self.fields
 
     def mentions(self, text: str) -> bool:
-        """Return whether the object's JSON contains a string. This check is faster than decoding the JSON."""
+        """Return whether the object's JSON contains a string. A search in the bytes is faster than decoding."""
         return text in self._body
 
     def changes(self, *path: str) -> bool:

@@ -1,8 +1,8 @@
 """Infers the causes of statuses that contain counts of other objects (mostly pods) or an observed generation.
 
-A controller computed a status from the objects that existed at some point in time. This module assumes that this point
-is the last point in time at which the counts equal the new status. The causes are the steps between that point and the
-last earlier point at which the counts equal the old status.
+A controller computed a status from the objects that existed at some point in time. This module assumes that the
+controller read its caches at the last point in time at which the counts equal the new status. The causes are the steps
+between that point and the last earlier point at which the counts equal the old status.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _between(
 ) -> Sequence[Step]:
     """Return the latest steps between the points in time at which the counts are `was` and `now`.
 
-    Empty if there are no such points.
+    The result is empty if the counts never had one of these values.
     """
     totals, flips = _totals(steps, count, len(now))
     end = next((index for index in range(len(totals) - 1, -1, -1) if totals[index] == now), None)
@@ -199,7 +199,7 @@ def _totals(
 ) -> tuple[list[Counts], list[Step]]:
     """Return the initial total counts, and the total counts after each step that changes them.
 
-    Also return these steps.
+    The function also returns the steps that change the total counts.
     """
     each: dict[Key, Counts] = {}
     nothing = (0,) * width

@@ -74,8 +74,8 @@ _OBJECTS: Final[Mapping[str, Mapping[str, Type]]] = {
 VARIABLES: Final = "kubernetes.variables"
 """The name of the CEL type of the variable `variables`."""
 OBJECT: Final = struct("Object")
-"""The result type of an expression that returns an apply configuration. It is an object with arbitrary fields; the
-types of nested objects are named by their path.
+"""The result type of an expression that returns an apply configuration. An apply configuration is an object with
+arbitrary fields; the types of nested objects are named by their path.
 """
 JSON_PATCH: Final = struct("JSONPatch")
 _PATCH_FIELDS: Final = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}

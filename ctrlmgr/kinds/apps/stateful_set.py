@@ -207,8 +207,8 @@ def _validate_template(spec: Mapping[str, Any], *, skips_pod: bool) -> list[Fiel
 def _completed(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the pod template with the fields that the controller adds.
 
-    These fields are volumes for claims, the hostname and the subdomain. The volume of a claim replaces a volume of the
-    same name in the template (`volumesToAddForTemplates`).
+    The controller sets the volumes for claims, the hostname and the subdomain. The volume of a claim replaces a volume
+    of the same name in the template (`volumesToAddForTemplates`).
     """
     template = spec.get("template") or {}
     names = dict.fromkeys(

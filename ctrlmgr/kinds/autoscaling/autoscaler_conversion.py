@@ -267,7 +267,7 @@ def _read(
     try:
         converted = convert(strict_json.decode(annotations[name].encode()))
         return [_shaped(each, definition) for each in converted] if is_list else _shaped(converted, definition)
-    # Each of these errors means that the annotation is malformed.
+    # Any of the three error types means that the annotation is malformed.
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

@@ -25,7 +25,7 @@ class ConfigMapStrategy(Strategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate that an immutable ConfigMap is unchanged.
 
-        Also validate the keys and the total size, and that no key is in both `data` and `binaryData`.
+        The method also validates the keys and the total size, and that no key is in both `data` and `binaryData`.
         """
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         errors = [] if ctx.old is None else validate_immutability(obj, ctx.old, ("data", "binaryData"))

@@ -83,7 +83,7 @@ class NodeStrategy(Strategy):
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Validate that addresses are unique, and that fields which are already set do not change.
 
-        Then validate the fields that every write validates.
+        After that, the method validates the fields that every write validates.
         """
         status = new.get("status") or {}
         errors = validate_node(new) + _validate_features(status.get("declaredFeatures") or ())

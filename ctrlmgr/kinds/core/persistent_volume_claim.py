@@ -125,7 +125,8 @@ def _validate_class(
 ) -> list[FieldError]:
     """Validate that the storage class is unchanged or set for the first time.
 
-    Then remove the storage class from the specs, so that their comparison ignores it.
+    After that, the function removes the storage class from both specs, so that their comparison ignores the storage
+    class.
     """
     given = (metadata_of(new).get("annotations") or {}).get(STORAGE_CLASS)
     annotated = ((old.get("metadata") or {}).get("annotations") or {}).get(STORAGE_CLASS)

@@ -58,7 +58,7 @@ class EndpointSliceStrategy(Strategy):
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Increase the generation of a slice if the slice or its labels change.
 
-        Also drop `deprecatedTopology` of changed endpoints.
+        The method also drops `deprecatedTopology` of changed endpoints.
         """
         old_metadata, metadata = old["metadata"], metadata_of(new)
         changed = any(_differs(new, old, field) for field in ("addressType", "endpoints", "ports"))

@@ -142,7 +142,7 @@ def validate_counters(owner: Fields, path: Path) -> list[FieldError]:
 def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list[FieldError]:
     """Validate that a device specifies its nodes in exactly one way, if devices of the slice must specify their nodes.
 
-    Otherwise the slice specifies the nodes of all devices.
+    If the devices need not specify their nodes, the slice specifies the nodes of all devices.
     """
     if not is_each_placed:
         is_placed = any(device.get(field) is not None for field in _PLACES)

@@ -5,8 +5,8 @@ Guarantees, if all watches are of one cluster, deliver their changes in order, a
   slow watch misses no change.
 - The first change of an object is ADDED; repeated events of a resumed watch are dropped.
 - If a watch has expired, the differences between its new list and the known objects become changes. If an object is
-  missing in the new list, the revision of its deletion is unknown. Such a deletion gets the last unused revision before
-  the list.
+  missing in the new list, the revision of its deletion is unknown. A deletion that only a list shows gets the last
+  unused revision before the list.
 - The watch of a custom kind may start and end during the recording.
 - If a recording is continued, the differences between its earlier end and the new first lists become changes.
 """
@@ -115,7 +115,7 @@ class Merger:
                 old = None
             if old is None or old.revision < obj.revision:
                 type_ = EventType.ADDED if old is None else EventType.MODIFIED
-                # This resource was found when changes of other resources were already recorded.
+                # The resource was found when changes of other resources were already recorded.
                 is_late = obj.revision <= self._output_until
                 self._expect(Recorded(type_, obj, recorded_at), revision if is_late else obj.revision, sure=not is_late)
         for key, old in before.items():
@@ -161,8 +161,8 @@ class Merger:
     def _placed(self, batch: Sequence[_PendingChange]) -> Iterator[Recorded]:
         """Yield all changes in order; a deletion without a known revision gets an unused revision.
 
-        There are always enough unused revisions: the revisions at which the cluster deleted these objects belong to no
-        recorded change.
+        Enough unused revisions always exist, because the revisions at which the cluster deleted these objects belong to
+        no recorded change.
         """
         taken = {each.revision for each in batch if each.sure}
         placed: list[tuple[Revision, Recorded]] = []

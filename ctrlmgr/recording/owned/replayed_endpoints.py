@@ -1,15 +1,16 @@
 """Endpoints in a replay: the recorded controller's writes are expected, other clients' writes are inputs.
 
-"Our" controller is the controller of ctrlmgr, in contrast to the recorded controller. It could act after every input,
-but its result matters only at checkpoints, and when later results depend on it. Therefore our controller acts on a
-triggered object
+"Our" controller is the controller of ctrlmgr, in contrast to the recorded controller. ctrlmgr's controller could act
+after every input, but its result matters only at checkpoints, and when later results depend on its result. Therefore
+our controller acts on a triggered object
 
 1. before an input changes that object, because the client edited the controller's last result, and the edit stays until
 a later trigger; 2. when the recorded controller created or deleted the object, because a deletion also removes clients'
 edits; 3. before its parent (the Service) changes or is deleted, if the recorded controller has written the object since
-our controller acted. This is necessary because a Service that loses its selector keeps its last Endpoints. If the
-recorded controller has not written the object, it had not acted on the triggers, so our controller must not act on
-them; 4. at a checkpoint, when so much virtual time has passed that no retry or delay is pending.
+our controller acted. The controller must act before the Service changes, because a Service that loses its selector
+keeps its last Endpoints. If the recorded controller has not written the object, it had not acted on the triggers, so
+our controller must not act on them; 4. at a checkpoint, when so much virtual time has passed that no retry or delay is
+pending.
 
 In one case, our controller acts without a trigger. If the recorded controller overwrote a client's edit that is in our
 log, the two writes were concurrent: the recorded controller was triggered before the edit and acted after the edit, but

@@ -7,9 +7,9 @@ has no slices, nothing is compared.
 EndpointSlices whose label names a recorded controller are expected and never inputs. These controllers revert other
 clients' changes at once, so such changes have no effect at a checkpoint. All other EndpointSlices are inputs.
 
-Our controller acts on EndpointSlices at checkpoints. It also acts before a Service changes, if the recorded controller
-has written the Service's slices since our controller last acted. This is necessary because a Service that loses its
-selector keeps its last slices.
+Our controller acts on EndpointSlices at checkpoints. The controller also acts before a Service changes, if the recorded
+controller has written the Service's slices since our controller last acted. The controller must act before the Service
+changes, because a Service that loses its selector keeps its last slices.
 
 EndpointSlices refer to the nodes of their endpoints, but a recording may contain no Nodes. In that case, the replay
 creates the nodes that recorded slices name, each in the first zone that is recorded for it. The comparison then only

@@ -17,7 +17,7 @@ Amounts = Mapping[str, int]
 def consumed(requests: Amounts, capacities: Mapping[str, Fields]) -> dict[str, int] | None:
     """Return the amount of each capacity of a device that a request consumes.
 
-    None if the device cannot provide the amount.
+    The function returns None if the device cannot provide the amount.
     """
     if not requests.keys() <= capacities.keys():
         return None

@@ -3,8 +3,8 @@
 For each device, the reason is the selector, taint or claim that excluded the device.
 
 Guarantees: the reasons are those of the allocator, in the order of its checks; each device has one reason for each
-request. A device without a reason fits the request. Such devices are not allocated if the node has too few of them, or
-if a constraint of the claim forbids their combination.
+request. A device without a reason fits the request. A node's fitting devices are not allocated if the node has too few
+of them, or if a constraint of the claim forbids their combination.
 """
 
 from __future__ import annotations

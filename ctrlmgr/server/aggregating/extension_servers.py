@@ -76,7 +76,7 @@ class ExtensionServers:
     def find(self, parts: Sequence[str] | None) -> RemoteService | None:
         """Return the extension server for a URL path, given its segments.
 
-        None if this server serves the path itself.
+        The method returns None if this server serves the path itself.
         """
         if not self._services or not parts:
             return None

@@ -97,7 +97,7 @@ class Aggregator:
     def find(self, location: Location) -> RemoteService | None:
         """Return the extension server to which requests for a path are passed on.
 
-        None if this server serves the path itself.
+        The method returns None if this server serves the path itself.
         """
         return self.servers.find(location.parts)
 

@@ -1,6 +1,6 @@
 """Reports the metrics of priority and fairness under kube-apiserver's names.
 
-This module computes the metrics when Prometheus scrapes them.
+The metrics of priority and fairness are computed when Prometheus scrapes them.
 
 Source: apiserver `pkg/util/flowcontrol/metrics/metrics.go`.
 """

@@ -186,7 +186,8 @@ class SpdyChannels:
     def open(self, command: CommandInput) -> None:
         """Pass all input to `command`, after all channels are open.
 
-        If this process is the client, this method opens the channels. Otherwise the peer opens the channels.
+        If this process is the client, this method opens the channels. If this process is the server, the peer opens the
+        channels.
         """
         self._command = command
         self._connection.open()

@@ -76,8 +76,8 @@ class Follower:
         self._woken = False  # whether `_advance` is scheduled; any thread sets it, the event loop clears it
         self._listeners: list[Callable[[], None]] = []
         self._reaching: list[tuple[Revision, asyncio.Future[bool]]] = []
-        # Callers that wait for the next query of the log. They cannot use the running query, which began before their
-        # calls.
+        # Callers that wait for the next query of the log. These callers cannot use the running query, which began
+        # before their calls.
         self._asking: list[asyncio.Future[Revision]] = []
         self._question: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None  # the task that reads the events that the feed has lost

@@ -1,7 +1,7 @@
 """Redirects the streams of a shell for a command.
 
-Guarantees: output to `/dev/stdout` or `/dev/stderr` is written to the container's log. The same holds for these streams
-of process 1.
+Guarantees: output to `/dev/stdout` or `/dev/stderr` is written to the container's log. Output to the standard streams
+of process 1 is written to the container's log, too.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ _DIGEST_LIKE = re.compile("[a-f0-9]{64}")
 def pull_policy(image: str) -> str:
     """Return the default pull policy of an image.
 
-    The result is `Always` if the image has the tag `latest`, or has neither a tag nor a digest. Otherwise it is
-    `IfNotPresent`, also for an invalid name, because validation accepts any image name.
+    The result is `Always` if the image has the tag `latest`, or has neither a tag nor a digest. For any other image
+    name, the pull policy is `IfNotPresent`, also for an invalid name, because validation accepts any image name.
     """
     match = _IMAGE.fullmatch(image) if len(image) <= _LONGEST else None
     if match is None or _DIGEST_LIKE.fullmatch(image) or len(_path(image, match)) > _LONGEST_PATH:

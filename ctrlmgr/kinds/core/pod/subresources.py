@@ -101,7 +101,8 @@ class Evicted(NamedTuple):
     pod: Unstructured
     """The pod, with a condition that announces its eviction. In a dry run, the pod is unchanged."""
     budget: Proposal | None
-    """The PodDisruptionBudget, with one allowed disruption less than before. It is None if the eviction uses no budget.
+    """The PodDisruptionBudget, with one allowed disruption less than before. The budget is None if the eviction uses no
+    budget.
     """
     options: Unstructured
     """The DeleteOptions for the deletion of the pod."""

@@ -154,8 +154,8 @@ class _Request:
     def share_port(self, index: int, port: Unstructured, shared: dict[int, int]) -> None:
         """Allocate the node port of one port of a new Service (`initNodePorts`).
 
-        If another port with the same number requests a node port, allocate that node port. Otherwise allocate any free
-        node port.
+        If another port with the same number requests a node port, allocate that node port. If no other port with the
+        same number requests a node port, allocate any free node port.
         """
         number, requested = port.get("port") or 0, port.get("nodePort") or 0
         if known := shared.get(number):

@@ -20,7 +20,7 @@ LOAD_BALANCER = "LoadBalancer"
 EXTERNAL_NAME = "ExternalName"
 
 NONE = "None"
-"""The value of clusterIP in a headless Service. It is also the value of the default session affinity."""
+"""The value of clusterIP in a headless Service. The value `None` is also the default session affinity."""
 
 SINGLE_STACK = "SingleStack"
 PREFER_DUAL_STACK = "PreferDualStack"

@@ -105,7 +105,7 @@ class ServiceStrategy(Strategy):
     def conceal(self, obj: Unstructured) -> None:
         """Clear the internal traffic policy of a Service without a clusterIP.
 
-        Such a Service has no traffic inside the cluster.
+        A Service without a clusterIP has no traffic inside the cluster.
         """
         drop_unused_policy(obj["spec"])
 

@@ -258,7 +258,7 @@ def _source_ranges(
 ) -> list[FieldError]:
     """Validate the source ranges, which are in a field or in the annotation that the field replaced.
 
-    There may be spaces around a range.
+    A range may be surrounded by spaces.
     """
     ranges, annotation = items(spec, "loadBalancerSourceRanges"), annotations.get(SOURCE_RANGES, "")
     if not ranges and SOURCE_RANGES not in annotations:
