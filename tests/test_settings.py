@@ -332,6 +332,8 @@ VALUES = {
     "kubelet.preferred_address_types": "InternalIP,Hostname",
     "kubelet.port": "10251",
     "kubelet.timeout": "3s",
+    "clusters.directory": "/srv/clusters",
+    "clusters.sleep_after": "90s",
     "log.level": "debug",
     "log.format": "json",
 }

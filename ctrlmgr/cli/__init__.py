@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "serve",
     "exec": "exec_",
     "wait": "wait",
+    "cluster": "cluster",
     "run": "operators.run",
     "crd": "operators.crd",
     "rbac": "operators.rbac",

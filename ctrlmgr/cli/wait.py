@@ -60,7 +60,7 @@ def wait(loaded: Loaded, kubeconfig: Path | None, context: str, timeout: float) 
     from ctrlmgr.clock import SystemClock
 
     file = loaded.settings.server.ready_file
-    ask = (lambda: _of_file(Path(file))) if file else (lambda: _ready(_access(loaded, kubeconfig, context)))
+    ask = (lambda: _of_file(Path(file))) if file else (lambda: _ready(server_access(loaded, kubeconfig, context)))
     url, problem = until_ready(ask, timeout, clock=SystemClock())
     if not url:
         click.echo(f"error: the server is not ready after {timeout:g} s: {problem}", err=True)
@@ -86,7 +86,7 @@ def until_ready(ask: Callable[[], str], timeout: float, *, clock: Clock) -> tupl
             clock.wait(pause, _LOOK_AGAIN)
 
 
-def _access(loaded: Loaded, kubeconfig: Path | None, context: str) -> Access:
+def server_access(loaded: Loaded, kubeconfig: Path | None, context: str) -> Access:
     """Return the URL and the credentials of the server; raises `SettingsError` if the kubeconfig does not exist yet."""
     from ctrlmgr.cli.inspect.current_cluster import access_named
     from ctrlmgr.settings.kubeconfig import default_files, is_marked, load

@@ -120,6 +120,7 @@ class Exchange:
         "keep_alive",
         "length",
         "method",
+        "mounted_at",
         "path",
         "query",
         "side",
@@ -133,6 +134,8 @@ class Exchange:
         self.method = head.method
         self.path = head.path
         """The URL path as it was sent, with percent escapes."""
+        self.mounted_at = b""
+        """The start of the URL path that an outer application has removed from `path`; empty if it removed nothing."""
         self.query = head.query
         """The query without the question mark; empty if the request has no query."""
         self.headers = head.headers

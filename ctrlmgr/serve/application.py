@@ -62,7 +62,7 @@ from ctrlmgr.serve.controllers import (
     read_root_ca,
     watched,
 )
-from ctrlmgr.serve.front import Front, advertised_address, default_route_address, external_url, noted_places
+from ctrlmgr.serve.front import Front, NewFront, advertised_address, default_route_address, external_url, noted_places
 from ctrlmgr.serve.identity.serving_peers import add_peer_hooks, new_peer_proxy, peer_address
 from ctrlmgr.serve.identity.signing_keys import add_identity_hooks, cluster_authentication, identity_of
 from ctrlmgr.serve.kubelets import kubelets_of
@@ -107,8 +107,10 @@ _STANDSTILL: Final = 10.0
 class Application(ServingProcess):
     """A serving process whose components are connected, but not yet started."""
 
-    def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
-        """Connect the components to an open log.
+    def __init__(
+        self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random, new_front: NewFront = Front
+    ) -> None:
+        """Connect the components to an open log; `new_front` creates the front.
 
         Raises `SettingsError` if settings are wrong or an address is in use.
         """
@@ -120,7 +122,7 @@ class Application(ServingProcess):
         leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         stored = LateBackend()
-        front = Front(
+        front = new_front(
             settings, stored.find, clock=clock, random=random, noted=noted_places(settings), on_use=stored.use
         )
         super().__init__(front, clock=clock, patience=_shutdown_seconds(settings.server))
@@ -157,7 +159,7 @@ class Application(ServingProcess):
             **limiting.pages,
             **debug_pages(_shown(settings), backend.workers, clock=clock, profiling=settings.server.profiling),
             **zpages(_flag_values(settings), lambda: pages.paths, clock, random),
-            **front.authentication.pages(lambda: f"{external_url(settings, self.server.port)}{KEYS}"),
+            **front.authentication.pages(lambda: f"{external_url(settings, self.server.port)}{front.path}{KEYS}"),
         }
         aggregator = None if self._role == CONTROLLERS_ONLY else _aggregator(settings, backend, front, random)
         self._peers = new_peer_proxy(settings, backend, front, aggregator, served, clock=clock, random=random)
@@ -167,12 +169,13 @@ class Application(ServingProcess):
             served,
             backend.workers,
             more=more,
-            mounts={"ui": page},
+            mounts={"ui": page, **front.mounts()},
             unlisted=controller_debug_pages(chosen.descriptors, made, backend.workers),
             remote=aggregator.discovery if aggregator is not None else None,
             peers=self._peers,
             schemas=aggregator.openapi if aggregator is not None else None,
             swaggers=aggregator.swaggers.in_order if aggregator is not None else tuple,
+            mounted_at=front.path,
         )
         self._turned_at = clock.monotonic()
         self._clock = clock
@@ -226,7 +229,7 @@ class Application(ServingProcess):
         # records, and the broadcaster after all components that record Events.
         caches: list[Runnable] = [feed, informers, reader, audit_log, parts.broadcaster]
         caches.extend(kms)
-        self._arrange(probe, caches, self._members(parts, apps, hooks), led)
+        self._arrange(probe, caches, [*self._members(parts, apps, hooks), *front.members()], led)
 
     def _members(self, parts: Parts, apps: Sequence[App], hooks: Hooks) -> Iterator[Runnable]:
         """Yield the runnables that every process with this process's role runs, not only the leader."""

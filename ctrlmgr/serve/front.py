@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import structlog
@@ -25,9 +25,11 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.front_proxy import FrontProxyCertificate
+from ctrlmgr.http.http_server import Application as HttpApplication
 from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.http.tls import CertificateFiles, ensure_certificates
 from ctrlmgr.http.tls_context import LOOPBACK, ServingContext
+from ctrlmgr.manager import Runnable
 from ctrlmgr.serve.authentication import ServingAuthentication
 from ctrlmgr.serve.identity.shared_identity import making, shared_token
 from ctrlmgr.serve.serving_front_proxy import front_proxy_certificate
@@ -40,6 +42,7 @@ from ctrlmgr.server.filters.in_flight_limits import InFlightLimits
 from ctrlmgr.server.filters.outer_filters import OuterFilters
 from ctrlmgr.server.filters.request_deadlines import RequestDeadlines
 from ctrlmgr.server.filters.storage_version_barrier import StorageVersionBarrier
+from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.server.peers.peer_proxy import PeerProxy
 from ctrlmgr.server.request_chain import ChainBackend, Limits
 from ctrlmgr.settings import Settings
@@ -56,8 +59,23 @@ _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INE
 """Addresses that are never assigned to a machine (RFC 5737, RFC 3849); packets to them take the default route."""
 
 
+class Server(Runnable, Protocol):
+    """A server that answers the requests of clients while it runs."""
+
+    @property
+    def url(self) -> str:
+        """The URL under which clients reach the server; it may have a path."""
+
+    @property
+    def port(self) -> int:
+        """The port of the address on which the requests arrive."""
+
+
 class Front:
     """The address, certificates and authentication of a server."""
+
+    path = ""
+    """The start of the URL path of all requests, which an outer server removes; empty without an outer server."""
 
     def __init__(
         self,
@@ -121,7 +139,7 @@ class Front:
         aggregator: Aggregator | None = None,
         barrier: StorageVersionBarrier | None = None,
         peers: PeerProxy | None = None,
-    ) -> HttpServer:
+    ) -> Server:
         """Return the HTTP server of `backend`, which also reloads certificates and tokens, and calls `housekeeping`.
 
         The server serves `kinds`, by default the kinds of the backend. If `limits` is None, the settings limit
@@ -149,8 +167,20 @@ class Front:
             logs_requests=self._logs_requests,
             watch_grace=self._settings.shutdown_watch_termination_grace_period,
         )
+        reloads = [self.front_proxy.reload, *self.authentication.reloads]
+        return self._listening(app, delay=delay, housekeeping=[*reloads, *housekeeping])
+
+    def mounts(self) -> Mapping[str, Page]:
+        """Return further pages, each for all paths below the page's name; a front without clusters has none."""
+        return {}
+
+    def members(self) -> Sequence[Runnable]:
+        """Return further components that run while the server runs; a front without clusters has none."""
+        return ()
+
+    def _listening(self, app: App, *, delay: float, housekeeping: Sequence[Callable[[], object]]) -> Server:
         return HttpServer(
-            app,
+            self._served(app),
             self._settings.address,
             clock=self._clock,
             tls=self.serving.context,
@@ -158,8 +188,12 @@ class Front:
             listens_until_drained=self._settings.shutdown_send_retry_after,
             shares_port=self._settings.permit_port_sharing,
             bounds=replace(DEFAULT, streams=self._settings.http2_max_streams_per_connection),
-            housekeeping=[self.serving.reload, self.front_proxy.reload, *self.authentication.reloads, *housekeeping],
+            housekeeping=[self.serving.reload, *housekeeping],
         )
+
+    def _served(self, app: App) -> HttpApplication:
+        """Return the application that the server runs."""
+        return app
 
     def announce(self, url: str, *, claims: bool = True) -> None:
         """Write the administrator's kubeconfig for a server at `url`.
@@ -191,6 +225,10 @@ class Front:
                 self.kubeconfig.unlink(missing_ok=True)
             self._claim.end()
             self._claim = None
+
+
+NewFront = Callable[..., Front]
+"""Creates a front, with the arguments of `Front`."""
 
 
 def reachable(url: str, advertised: str) -> str:

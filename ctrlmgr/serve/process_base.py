@@ -12,14 +12,14 @@ from pathlib import Path
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.manager import GRACE, Manager
-from ctrlmgr.serve.front import Front
-from ctrlmgr.server import Check, HttpServer
+from ctrlmgr.serve.front import Front, Server
+from ctrlmgr.server import Check
 
 
 class ServingProcess:
     """A serving process that is not yet started. Each subclass creates its own `server`."""
 
-    server: HttpServer
+    server: Server
 
     def __init__(self, front: Front, *, clock: Clock, patience: float = 0.0) -> None:
         """Create a process that serves behind `front`; the process's manager has no runnables yet.

@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -32,7 +33,7 @@ from ctrlmgr.eventlog.anchor_signing import Sealing
 from ctrlmgr.private_files import narrow
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.serve.application import CONTROLLERS_ONLY, Application
-from ctrlmgr.serve.front import KUBECONFIG
+from ctrlmgr.serve.front import KUBECONFIG, Front, NewFront
 from ctrlmgr.serve.log_keys.encryption_at_rest import require_keys
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.signals import run_until_signalled
@@ -62,7 +63,7 @@ def serve(
     if not settings.server.join and settings.server.role != CONTROLLERS_ONLY:
         require_unclaimed(settings.data_path / KUBECONFIG)
     with spans.installed(tracer_of(settings)), _opened(settings, clock, random) as event_log:
-        application = Application(settings, event_log, clock=clock, random=random)
+        application = Application(settings, event_log, clock=clock, random=random, new_front=_new_front(settings))
         # The permissions of files are changed only after the check of settings and database, because other files may
         # not belong to ctrlmgr.
         narrow(settings.data_path, _private_files(settings))
@@ -90,6 +91,15 @@ def serve(
 
         run_until_signalled(run, stopping=manager.stopping, hang_up=None if _is_on_a_terminal() else reload)
         log.info("stopped", head=event_log.head().revision)
+
+
+def _new_front(settings: Settings) -> NewFront:
+    """Return the function that creates the front; import code for many clusters only if needed."""
+    if not settings.clusters.directory or settings.server.role == CONTROLLERS_ONLY:
+        return Front
+    from ctrlmgr.serve.clusters.host_front import HostFront
+
+    return partial(HostFront, make=Application)
 
 
 def _is_on_a_terminal() -> bool:

@@ -16,6 +16,7 @@ from ctrlmgr.settings.admission_settings import AdmissionSettings
 from ctrlmgr.settings.audit_settings import AuditSettings
 from ctrlmgr.settings.authentication_settings import AuthenticationSettings, OpenIdSettings, ServiceAccountSettings
 from ctrlmgr.settings.authorization_settings import AuthorizationSettings
+from ctrlmgr.settings.cluster_settings import ClusterSettings
 from ctrlmgr.settings.controller_settings import ControllerSettings, LeaderElectionSettings
 from ctrlmgr.settings.kubelet_settings import KubeletSettings
 from ctrlmgr.settings.server_settings import ServerSettings
@@ -404,6 +405,7 @@ class Settings:
     events: EventSettings = field(default_factory=EventSettings)
     watch_cache: WatchCacheSettings = field(default_factory=WatchCacheSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    clusters: ClusterSettings = field(default_factory=ClusterSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
     declared: Mapping[type[Any], Any] = field(default_factory=dict, compare=False)

@@ -172,9 +172,10 @@ class Cluster:
         finally:
             response.close()
 
-    def request(self, method: str, path: str, query: Mapping[str, str]) -> bytes:
-        """Send a request without a body to any URL path, and return the response body."""
-        return self._read(path, self._send(path, query, {}, _TIMEOUT, method))
+    def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None = None) -> bytes:
+        """Send a request to any URL path, with a `body` in JSON if it is given, and return the response body."""
+        headers = {} if body is None else {"content-type": "application/json"}
+        return self._read(path, self._send(path, query, headers, _TIMEOUT, method, body))
 
     def _json(self, path: str) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(self._get(path, {}, {}))

@@ -65,6 +65,7 @@ class Pages:
         peers: PeerGroups | None = None,
         schemas: RemoteSchemas | None = None,
         swaggers: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+        mounted_at: str = "",
     ) -> None:
         """Create the pages: health endpoints, the metrics of `registry`, and documents about `kinds`.
 
@@ -72,7 +73,7 @@ class Pages:
         `unlisted` maps further URL paths to pages that the index of paths does not list.
         `server_address` is the address in discovery documents. `remote` contains the versions of extension servers, and
         `schemas` their OpenAPI documents; `swaggers` returns their OpenAPI v2 documents. `peers` contains the API
-        groups of other serving processes.
+        groups of other serving processes. `mounted_at` is the start of all URL paths in links.
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
         self._registry = registry
@@ -80,7 +81,7 @@ class Pages:
         self._kinds = kinds
         self._workers = workers
         self._discovery = Discovery(kinds, server_address, remote, peers)
-        self._openapi = OpenAPI(kinds, schemas, swaggers)
+        self._openapi = OpenAPI(kinds, schemas, swaggers, mounted_at=mounted_at)
         self._version = version_document()
         self._more = more or {}
         self._mounts = mounts or {}

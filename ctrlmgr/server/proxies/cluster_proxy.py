@@ -198,14 +198,15 @@ async def _redirected(request: Request, path: str) -> bool:
     if path or request.method not in ("GET", "HEAD") or request.upgrades:
         return False
     query = request.exchange.query
-    location = escaped(request.location.path).encode() + b"/" + (b"?" + query if query else b"")
+    mounted_at = request.exchange.mounted_at
+    location = mounted_at + escaped(request.location.path).encode() + b"/" + (b"?" + query if query else b"")
     await request.respond(Response(301, b"", ((b"location", location),)))
     return True
 
 
 def _passing(request: Request, upstream: Upstream, path: str) -> ForwardedRequest:
     """Return the request in the form in which the other server receives it."""
-    whole = request.location.path
+    whole = request.exchange.mounted_at.decode("ascii") + request.location.path
     host = request.header(b"host").decode("latin-1") or upstream.authority
     return ForwardedRequest(
         upstream,

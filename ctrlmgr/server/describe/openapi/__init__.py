@@ -57,13 +57,16 @@ class OpenAPI:
         kinds: Kinds,
         remote: RemoteSchemas | None = None,
         swaggers: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+        *,
+        mounted_at: str = "",
     ) -> None:
         """Create the OpenAPI documents about `kinds`.
 
         `remote` contains the v3 documents of extension servers. `swaggers` returns their v2 documents, in the order in
-        which these are merged.
+        which these are merged. `mounted_at` is the start of the path in the links of the index.
         """
         self._kinds = kinds
+        self._links = f"{mounted_at}{_V3}"
         self._swaggers = swaggers
         self._merged_swaggers: Sequence[Mapping[str, Any]] = ()
         self._remote = remote
@@ -145,7 +148,7 @@ class OpenAPI:
 
     def _index(self, remote: Mapping[str, Document] | None = None) -> bytes:
         found = {name: self._section(name, "") for name in sorted({*self._sections.names, *(remote or ())})}
-        urls = {name: f"{_V3}/{name}?hash={each.digest}" for name, each in found.items() if each}
+        urls = {name: f"{self._links}/{name}?hash={each.digest}" for name, each in found.items() if each}
         return msgspec.json.encode({"paths": {name: {"serverRelativeURL": url} for name, url in urls.items()}})
 
     def _kept(self, name: str, media_type: str, make: Callable[[], bytes]) -> Document:
