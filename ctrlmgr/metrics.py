@@ -408,8 +408,8 @@ CONFIGURATION_RELOADS = Counter(
 )
 
 _CALLED = ["name", "type", "operation"]
-# The client library appends `_total` to the names of counters. In Kubernetes these two names have no such suffix, so
-# they are gauges here.
+# The client library appends `_total` to the names of counters. In Kubernetes these two names have no suffix `_total`,
+# so the two metrics are gauges here.
 WEBHOOK_REJECTIONS = Gauge(
     "apiserver_admission_webhook_rejection_count",
     "Requests that admission webhooks denied, or that were denied because a call failed.",

@@ -1,8 +1,8 @@
 """Admission metrics by plugin and step: kube-apiserver's `apiserver_admission_*_duration_seconds`.
 
 Guarantees: every call of a plugin is counted, including the time for which the plugin waited. Nearly all steps accept a
-write quickly. For such a step, the recorder only appends the timestamps to a list, and sums the durations of many steps
-later.
+write quickly. If a step accepts a write quickly, the recorder only appends the timestamps to a list, and sums the
+durations of many steps later.
 """
 
 from __future__ import annotations

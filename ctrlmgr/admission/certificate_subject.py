@@ -31,5 +31,5 @@ def subject_of(request: str) -> Subject | None:
         return None
     common = [str(each.value) for each in name.get_attributes_for_oid(NameOID.COMMON_NAME)]
     organizations = [str(each.value) for each in name.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
-    # If there are several common names, Go uses the last of them.
+    # If a subject has several common names, Go uses the last common name.
     return Subject(common[-1] if common else "", organizations)

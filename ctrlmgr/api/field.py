@@ -103,8 +103,8 @@ def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
     """Return the errors that `find` returns; if the search stops at a limit, return the errors found so far.
 
     A body of a megabyte can contain 300,000 elements with three errors each, but an error response lists only 200
-    errors. In this case the errors found so far are returned as `FoundErrors`. If `find` creates errors that it does
-    not return, it must create these errors within `tentatively`.
+    errors. If the search stops at a limit, the errors found so far are returned as `FoundErrors`. If `find`
+    creates errors that it does not return, it must create these errors within `tentatively`.
     """
     before = _search.errors, _search.room
     _search.errors = found = FoundErrors()

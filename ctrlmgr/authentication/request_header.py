@@ -20,8 +20,8 @@ from ctrlmgr.authentication.user import User
 class RequestHeaders:
     """The names of the headers with the user's attributes.
 
-    For the user name and the uid, the first of these headers that has a value is used. For groups and extra fields, the
-    values of all headers are used.
+    For the user name and the uid, the first configured header that has a value is used. For groups and extra fields,
+    the values of all headers are used.
     """
 
     username: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class RequestHeaders:
 def _first(headers: Headers, expected: Sequence[str]) -> str:
     """Return the value of the first header in `expected` that the request has.
 
-    If the request has several lines of this header, the first line is used.
+    If the request has several lines of one header, the first line is used.
     """
     for each in map(_encoded, expected):
         value = next((value for name, value in headers if name == each), b"")

@@ -26,7 +26,7 @@ SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 SECRETS: Final = Resource("", "secrets")
 
 WARN_AFTER: Final = 3607
-"""If a kubelet requests a token for a pod whose spec requests no token, it requests this lifetime, in seconds."""
+"""The lifetime, in seconds, that a kubelet requests for a pod whose spec requests no token."""
 
 EXTENDED: Final = 365 * 24 * 3600
 """The actual lifetime, in seconds, of a token that was requested with the lifetime `WARN_AFTER`.

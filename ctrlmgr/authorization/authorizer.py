@@ -5,8 +5,8 @@ Guarantees:
   errors that may have influenced the decision.
 - A union calls its authorizers in order: the first authorizer that allows or denies the request decides. If no
   authorizer has an opinion on the request, the verdict joins the reasons of all authorizers.
-- If an authorizer must call another process to decide, `authorize` returns None. In that case the caller must await
-  `ask`, which calls the other process.
+- If an authorizer must call another process to decide, `authorize` returns None. If the result is None, the caller must
+  await `ask`, which calls the other process.
 
 Source: apiserver `pkg/authorization/union/union.go`, `pkg/authorization/authorizerfactory/builtin.go`.
 """

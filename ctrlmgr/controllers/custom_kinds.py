@@ -1,8 +1,8 @@
 """Notifies controllers that handle every kind when CustomResourceDefinitions are established or deleted.
 
 Guarantees: a controller is notified on the informers' thread. The notification of an established
-CustomResourceDefinition precedes the addition of its instances to the cache. Therefore handlers that the controller
-adds when it is notified receive every instance. The cache of the instances is complete at the revision at which the
+CustomResourceDefinition precedes the addition of its instances to the cache. Therefore a handler that the controller
+adds during a notification receives every instance. The cache of the instances is complete at the revision at which the
 CustomResourceDefinition was established, and follows the log from that revision.
 """
 

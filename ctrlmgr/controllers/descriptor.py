@@ -177,8 +177,8 @@ class ControllerDescriptor(Generic[O]):
     replayed_kinds: tuple[OwnedKind, ...] = ()
     """The kinds whose objects a replay compares one by one."""
     shared_kinds: tuple[Resource, ...] = ()
-    """The kinds that other clients also write. For each change of an object of these kinds, a replay determines whether
-    the controller wrote the change.
+    """The kinds that other clients also write. For each change of an object of a shared kind, a replay determines
+    whether the controller wrote the change.
     """
 
     def build(self, context: ControllerContext, options: O) -> Controller:

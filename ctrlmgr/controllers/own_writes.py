@@ -105,7 +105,7 @@ class OwnWrites:
     def is_own(self, owner: Key, change: Change) -> bool:
         """Return whether a change is one of the kept writes, or is older than a kept write.
 
-        If the change is a kept write, remove this write.
+        If the change is a kept write, remove the kept write.
         """
         if owner not in self._writes:
             return False

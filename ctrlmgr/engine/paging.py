@@ -1,6 +1,6 @@
 """Encodes and decodes continue tokens, which contain the start of a list's next page and the revision of the list.
 
-Guarantees: tokens have Kubernetes' format (apiserver `pkg/storage/continue.go`). If a client sends a continue token, it
+Guarantees: tokens have Kubernetes' format (apiserver `pkg/storage/continue.go`). A client that sends a continue token
 gets the objects that follow the previous page, at the revision of the first page.
 """
 

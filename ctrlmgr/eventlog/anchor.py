@@ -145,8 +145,8 @@ class Anchor:
     def remember(self, revision: Revision, chain_hash: bytes, hash_at: Callable[[Revision], bytes | None]) -> None:
         """Write a new head to the anchor, unless the anchor was written less than a second ago.
 
-        Raises `LogCorrupt` if the log's history was rewritten. In that case, the anchor keeps the last correct head, so
-        the next process that opens the log also detects the rewritten history.
+        Raises `LogCorrupt` if the log's history was rewritten. If the history was rewritten, the anchor keeps the last
+        correct head, so the next process that opens the log also detects the rewritten history.
         """
         head, now = Head(self._uuid, revision, chain_hash), self._clock.monotonic()
         if now - self._written_at >= _INTERVAL:

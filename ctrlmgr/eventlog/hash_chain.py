@@ -42,7 +42,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _PIECE: Final = 2047
 """The maximum number of bytes that hashlib hashes without releasing the GIL.
 
-In a busy process, acquiring the GIL again takes longer than hashing many pieces of this size.
+In a busy process, acquiring the GIL again takes longer than hashing many pieces of `_PIECE` bytes.
 """
 _LONG: Final = 16 * _PIECE
 """A body with more bytes than this is hashed in one call, which releases the GIL."""

@@ -2,10 +2,9 @@
 
 Guarantees:
 - Every read of a view returns the result that the log returned when the view's revision was the newest. If compaction
-  has removed the events for this result, the read raises `Expired`. Later appends to the log are not visible in the
-  view.
+  has removed events that a read needs, the read raises `Expired`. Later appends to the log are not visible in the view.
 - Appends to the view are refused (`Forbidden`).
-- If one resource was compacted beyond the view's revision, snapshots do not contain it.
+- Snapshots do not contain a resource that was compacted beyond the view's revision.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ One contract suite tests all three logs. Every implementation guarantees:
   incarnation, and in ranges that were imported with their own revisions (`imports`).
 - **Atomic, conditional.** Either all proposals of one append become events, or none. Under the lock that assigns
   revisions, the log compares each proposal's expected revision with the object's current revision. If `Proposal.within`
-  is given, the log also compares it with the current revision of the Namespace.
+  is given, the log also compares `within` with the current revision of the Namespace.
 - **Durable.** When `append` returns, its events survive a crash of the process and, on SQLite and PostgreSQL, also a
   crash of the machine.
 - **Definite.** An append that raised an error other than `OutcomeUnknown` is not in the log and never will be.
@@ -103,7 +103,7 @@ class EventLog(Protocol):
     ) -> Snapshot:
         """Return the objects that exist now, or existed at revision `at`.
 
-        If `resource` is given, return only objects of this resource. Raises `Expired` if compaction has passed `at`,
+        If `resource` is given, return only objects of the resource. Raises `Expired` if compaction has passed `at`,
         and `BadRequest` if `at` is beyond the head.
         """
 

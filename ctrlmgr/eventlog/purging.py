@@ -5,11 +5,11 @@ Guarantees:
   `verify` checks the chain across purged events, and detects any other payload in place of a purged payload.
 - The resource's floor (its oldest readable revision) is raised first, in its own transaction, as in compaction. A
   reader of a purged revision gets `Expired`, never an incomplete state.
-- If an existing object is purged, it keeps its current state.
+- An existing object that is purged keeps its current state.
 - Failure records of keys with the object's name are deleted, because an error message may quote the object.
 
-SQLite and PostgreSQL keep copies of overwritten data (free pages, dead rows). Therefore the log of each database also
-removes these copies.
+SQLite and PostgreSQL keep copies of overwritten data (free pages, dead rows). The log of each database also removes
+copies of the payloads.
 """
 
 from __future__ import annotations

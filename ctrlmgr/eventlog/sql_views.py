@@ -3,7 +3,7 @@
 Guarantees:
 - A view has the same columns and values on SQLite and PostgreSQL; a test compares them.
 - All SQL that differs between the two databases is in this module. In the template of a view, a name in braces inserts
-  such SQL: `{time:e.recorded_at}`.
+  a dialect's SQL: `{time:e.recorded_at}`.
 
 Released migrations contain these names. Therefore new names may be added, but existing names must not change.
 """
@@ -71,7 +71,7 @@ JOIN event AS {0}
         ) AS d)""",
 }
 # For a LATERAL subquery with a LIMIT, PostgreSQL looks up one object after the other in the index. For a join without
-# LATERAL, it would read all events.
+# LATERAL, the database would read all events.
 _POSTGRES = {
     "event": "CROSS JOIN LATERAL (SELECT * FROM event AS probe WHERE probe.revision = {1} LIMIT 1) AS {0}",
     "state": """CROSS JOIN LATERAL (

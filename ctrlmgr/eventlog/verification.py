@@ -5,8 +5,8 @@ Guarantees:
   before its anchor. The error names the first damaged revision.
 - After a range that compaction has removed, verification continues with the parent hash that the first event after the
   range contains.
-- Gaps between revisions are accepted only in imported ranges. If an event was removed in such a gap, the hash chain is
-  not valid.
+- Gaps between revisions are accepted only in imported ranges. If an event was removed from an imported range, the hash
+  chain is not valid.
 - The digest of a purged event cannot be recomputed. Purged events are accepted and counted.
 """
 

@@ -34,7 +34,9 @@ _DEEPEST = 250
 _NESTED = 80
 _LEVELS = 160
 _NODES = 100_000
-"""The limits of this parser. If a tree is within these limits, no compilation step exceeds Python's recursion limit."""
+"""The limits of this parser. For a tree within the parser's limits, no compilation step exceeds Python's recursion
+limit.
+"""
 
 _RESERVED: Final = frozenset(
     (

@@ -2,7 +2,7 @@
 
 In a schema, the value of some keywords (`items`, `additionalProperties`, `dependencies`) is either a schema or has
 another type. The published schema of CustomResourceDefinitions does not describe such values. Therefore this module
-decodes them as leniently as Kubernetes: unknown fields are dropped without an error.
+decodes schemas as leniently as Kubernetes: unknown fields are dropped without an error.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go`.
 """

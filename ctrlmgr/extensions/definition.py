@@ -27,7 +27,7 @@ _STATUS = Path("status")
 _BLOCKING = frozenset(
     ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
 )
-"""If validation finds an error with one of these reasons, the rules of the schema are not evaluated."""
+"""The reasons of validation errors after which the rules of the schema are not evaluated."""
 _NOT_CHECKED = FieldError(
     "FieldValueInvalid",
     "<nil>",

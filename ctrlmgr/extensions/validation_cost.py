@@ -17,7 +17,7 @@ from ctrlmgr.extensions.structural import RULES, Raw, junctors, single_items
 _PATTERN: Final = 4
 _RULE: Final = 32
 _SHARE: Final = 4
-"""If the weight of a schema is at most this value, validation takes less time than the other work for an object."""
+"""The weight of a schema up to which validation takes less time than the other work for an object."""
 _EXPLAINED: Final = 4
 """The cost of explaining why an alternative failed, relative to the cost of checking the alternative."""
 _LISTED: Final = 16

@@ -274,7 +274,7 @@ class App:
         The function's arguments are the object and the `Write`. The admission function changes the object in place,
         raises `Refused` to refuse the write, or does nothing. `operations` are some of `CREATE`, `UPDATE`, `DELETE`;
         `subresource` is for example `status`, or empty for writes of the object itself. If `validates` is set, the
-        function is called with the complete object, and must not change it. `on` are fields such as `spec` or
+        function is called with the complete object, and must not change the object. `on` are fields such as `spec` or
         `spec.replicas`; the function is called only for updates that change one of these fields. `name` is the name
         that `--disable-admission-plugins` accepts; by default it is the function's name.
         """
@@ -304,7 +304,7 @@ class App:
         """Return a decorator for a function that every process calls once after its start, on its own thread.
 
         The function's argument is an event that is set when the process stops. The process is ready only when the
-        function has returned. If the function raises an error, it is called again after a backoff, so it must be
+        function has returned. A function that raises an error is called again after a backoff, so the function must be
         idempotent. `name` is the name in `/readyz`; by default it is the function's name.
         """
 

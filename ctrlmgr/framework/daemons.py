@@ -6,7 +6,7 @@ Guarantees:
   returned when its daemon ends, `GeneratorExit` is raised at its `yield`, so that `finally` can clean up. A daemon does
   not occupy a thread while it sleeps. Tests run a daemon step by step, with their own clock.
 - Changes of the object do not end a daemon's sleep. Each `yield` returns the current object.
-- If a daemon raises an exception, it is started again from its beginning after a backoff.
+- A daemon that raises an exception is started again from its beginning after a backoff.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Creates or updates the CustomResourceDefinitions of an app's kinds, unless stored ones contradict the classes.
 
 Guarantees: a stored CustomResourceDefinition is not changed if it already contains all fields of the derived
-CustomResourceDefinition, or if it contradicts the class (`derived_definition.contradiction`). ctrlmgr writes every
-other CustomResourceDefinition by server-side apply, because an apply keeps the fields that other field managers have
-set.
+CustomResourceDefinition, or if it contradicts the class (`derived_definition.contradiction`). Every other
+CustomResourceDefinition is written by server-side apply, because an apply keeps the fields that other field managers
+have set.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ def import_file(file: Path) -> ModuleType:
 def search(folder: str) -> None:
     """Add a folder to the search path for modules, before installed packages but after the standard library.
 
-    Python imports some modules of its standard library late. Because of this order, a user's file calendar.py does not
-    replace the standard module of that name.
+    Python imports some modules of its standard library late. Because the standard library is searched first, a user's
+    file calendar.py does not replace the standard module `calendar`.
     """
     if folder not in sys.path:
         installed = (number for number, each in enumerate(sys.path) if Path(each).name in _INSTALLED)

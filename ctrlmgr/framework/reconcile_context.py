@@ -172,8 +172,8 @@ class Context:
         """Apply `child`, and return the stored object.
 
         Fields that `child` does not contain stay unchanged, but fields that the previous apply contained are removed if
-        `child` does not contain them. The reconciled object becomes the owner of `child`, unless `owned` is False. If
-        `child` has no namespace, it gets the namespace of the reconciled object. Raises `AlreadyExists` if another
+        `child` does not contain them. The reconciled object becomes the owner of `child`, unless `owned` is False. A
+        `child` without a namespace gets the namespace of the reconciled object. Raises `AlreadyExists` if another
         object controls `child`, and `ApiError` if the API server refuses the write.
         """
         declaration = declared(child)

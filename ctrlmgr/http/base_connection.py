@@ -132,7 +132,7 @@ class BaseConnection(asyncio.BufferedProtocol):
     # Methods that the transport calls.
 
     def _made(self, transport: asyncio.Transport, unread: int) -> None:
-        """Attach the transport. While it has more than `unread` pending bytes, the client counts as not reading."""
+        """Attach the transport. While more than `unread` output bytes are pending, the client counts as not reading."""
         self._transport = transport
         self._context.connections.add(self)
         self._certificate = transport.get_extra_info("peercert") or None

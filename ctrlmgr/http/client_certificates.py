@@ -2,8 +2,8 @@
 
 Guarantees:
 - A handshake does not fail if the client's certificate is expired or signed by an unknown authority. As in
-  kube-apiserver, a client with such a certificate may authenticate with a token; without a token, its requests get a
-  401 response. The handshake proves that the client has the certificate's key.
+  kube-apiserver, a client with an invalid certificate may authenticate with a token; without a token, the client's
+  requests get a 401 response. The handshake proves that the client has the certificate's key.
 - `authn.client_certificate_authenticator` determines the user of a client certificate.
 
 Python's `ssl` module has only two modes: it requests no certificate, or a handshake fails if the client's certificate
@@ -42,7 +42,7 @@ A global variable keeps it, because OpenSSL may call it until the process exits.
 def take_any_certificate(context: ssl.SSLContext) -> bool:
     """Make `context` request a client certificate, and accept any certificate or none; return False if this fails.
 
-    If this fails, the context accepts only certificates of the loaded authorities.
+    If the callback cannot be set, the context accepts only certificates of the loaded authorities.
     """
     context.verify_mode = ssl.CERT_OPTIONAL
     try:

@@ -1,8 +1,8 @@
 """Starts coroutines immediately, so a coroutine that never waits needs no task and no turn of the event loop.
 
 Guarantees: a coroutine behaves as in a task, and its steps have the same order. Until the coroutine first waits, it
-runs within `start`. Therefore it must not use the current task before that, as `asyncio.timeout` and task groups do. In
-Python 3.12, `asyncio.eager_task_factory` has the same effect.
+runs within `start`. Before its first wait, the coroutine must not use the current task, as `asyncio.timeout` and task
+groups do. In Python 3.12, `asyncio.eager_task_factory` has the same effect.
 """
 
 from __future__ import annotations

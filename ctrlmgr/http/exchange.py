@@ -329,7 +329,7 @@ class Exchange:
     def forget_head(self) -> None:
         """Release the memory that `hold_head` has reserved, when the application has ended.
 
-        At this time, the client may still be reading the response.
+        When the method returns, the client may still be reading the response.
         """
         if self._held:
             self._wire.release_head(self._held)

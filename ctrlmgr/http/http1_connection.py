@@ -10,9 +10,9 @@ Guarantees:
   is ignored.
 - If a client holds a body back (`Expect: 100-continue`) and the response is sent before the body, the connection
   closes. The reason is that the client's next bytes could be the body or a new request.
-- If the application switches protocols (`Exchange.switch`), it receives all further bytes, and the time limits for
-  requests no longer apply. If the application answers an upgrade request without a switch, the connection closes after
-  this response.
+- If the application switches protocols (`Exchange.switch`), the application receives all further bytes, and the time
+  limits for requests no longer apply. If the application answers an upgrade request without a switch, the connection
+  closes after the response.
 - When the server stops, it marks its next response on each connection as the last (`announce_close`). A stopping server
   does not wait for clients that are idle or have read their last response.
 - When a client certificate expires, streams are aborted, and no further request is answered.
@@ -34,7 +34,7 @@ from ctrlmgr.http.server_context import ServerContext
 from ctrlmgr.http.tunnel import ROOM, Receiver, Side, close_when_written, read_all
 
 _UNREAD = 128 * 1024
-"""If at least this number of output bytes is pending, the client counts as not reading.
+"""The number of pending output bytes from which on the client counts as not reading.
 
 For TLS connections, uvloop's default is 512 KiB.
 """
@@ -194,7 +194,7 @@ class Connection(BaseConnection, LineAnswers):
                 self._current = None
         if self._current is None and not self._queue:
             self._say_refusal(malformed, is_told=broken is None or not broken.is_begun)
-        # If earlier requests are not answered yet, `finished` writes this response later.
+        # If earlier requests are not answered yet, `finished` writes the response later.
 
     def _say_refusal(self, malformed: Malformed, *, is_told: bool = True) -> None:
         if is_told and not self._transport.is_closing():

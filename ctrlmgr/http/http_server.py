@@ -76,7 +76,7 @@ class Application(Protocol):
         """End long-running requests, because the server is stopping.
 
         Return when these requests have ended, or after a time limit. If the server "listens until drained", new
-        requests arrive until this method returns.
+        requests arrive until `drain` returns.
         """
 
 

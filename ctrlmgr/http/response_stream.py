@@ -3,8 +3,8 @@
 Guarantees:
 - Each piece is written with one call, without a task. Several responses may share the bytes of a piece. Writes must be
   cheap, because an event for a thousand watchers needs a thousand writes.
-- The amount of unread output is bounded. A connection reports a full buffer (`paused`). If a writer checks `paused`
-  before each piece, it exceeds the buffer by at most one piece.
+- The amount of unread output is bounded. A connection reports a full buffer (`paused`). A writer that checks `paused`
+  before each piece exceeds the buffer by at most one piece.
 - A client that has stopped reading can be disconnected immediately (`abort`).
 - A client never takes an incomplete response for a complete one, because the connection is closed, or the HTTP/2 stream
   is reset.
@@ -124,7 +124,7 @@ class Stream:
     async def drain(self, patience: float) -> None:
         """Wait until the client has read enough output; raises `Disconnected` if the client disconnects.
 
-        If the client reads nothing for `patience` seconds, it is disconnected.
+        A client that reads nothing for `patience` seconds is disconnected.
         """
         if self.paused and not self.lost:
             loop = asyncio.get_running_loop()

@@ -48,9 +48,9 @@ class ServerContext:
         self.buffer = memoryview(bytearray(_BUFFER))
         """The buffer into which all connections read.
 
-        Without such a buffer, uvloop allocates 256 KiB for each read of TLS. All connections can share this buffer,
-        because its content is copied before the next read. The shared buffer saves an allocation for each request, and
-        avoids fragmentation of the heap.
+        Without a buffer of the application, uvloop allocates 256 KiB for each read of TLS. All connections can share
+        this buffer, because its content is copied before the next read. The shared buffer saves an allocation for each
+        request, and avoids fragmentation of the heap.
         """
         self._room = memoryview(b"")
         self.heads = Budget(bounds.heads_bytes)

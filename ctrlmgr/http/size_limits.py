@@ -70,7 +70,7 @@ class Bounds:
     """Maximum bytes of a head that is always accepted and not counted against the budgets."""
 
     bodies_bytes: int = 256 << 20
-    """Maximum bytes of all bodies that a server holds. If this limit is reached, the server accepts only short bodies.
+    """Maximum bytes of all bodies that a server holds. If the limit is reached, the server accepts only short bodies.
     """
 
     peer_bodies_bytes: int = 64 << 20

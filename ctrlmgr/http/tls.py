@@ -116,7 +116,7 @@ def issue_client_certificate(
 def ensure_authority(files: CertificateFiles, now: datetime, common_name: str = "ctrlmgr-ca") -> Authority:
     """Return the certificate authority in these files.
 
-    If the files are missing, create an authority with this common name.
+    If the files are missing, create an authority with the common name `common_name`.
     """
     if files.authority.exists():
         return _load_authority(files)

@@ -1,7 +1,7 @@
 """The server's TLS context: chooses the certificate for a client, and limits the TLS versions and ciphers.
 
 Guarantees:
-- A client receives the certificate for the server name that it requests (SNI). If there is no such certificate, the
+- A client receives the certificate for the server name that it requests (SNI). If no certificate matches the name, the
   client receives the default certificate. A client that requests the name `LOOPBACK` receives the server's own
   certificate, so the administrator's kubeconfig works with any configured certificates.
 - If a certificate is replaced on disk, the next handshake uses the new certificate. If one of the certificate files
@@ -66,7 +66,7 @@ class Pair(NamedTuple):
 class NamedPair(NamedTuple):
     """A certificate and its key for some server names.
 
-    If no names are given, the certificate is used for the names that it contains. A server name can begin with the
+    A certificate without given names is used for the names in the certificate. A server name can begin with the
     wildcard `*.`.
     """
 

@@ -83,7 +83,7 @@ class Tunnel:
     async def run(self) -> None:
         """Wait until both sides of the tunnel are closed.
 
-        If this coroutine is cancelled, both sides of the tunnel are aborted.
+        A cancellation of the coroutine aborts both sides of the tunnel.
         """
         try:
             await self._over

@@ -2,8 +2,8 @@
 
 Guarantees:
 - **Complete.** A reader at revision r receives exactly the events after r, in order, or the error `Expired`. If the
-  window contains these events, the read copies a part of a list. If the window lacks some of these events, the read
-  loads them from the log.
+  window contains the requested events, the read copies a part of a list. If the window lacks some of the requested
+  events, the read loads these events from the log.
 - **Bounded.** At least the newest `capacity` events are held; the number of held events exceeds `capacity` by at most a
   quarter. The window has no queues for readers, so a slow reader needs no memory and delays no other reader.
 - **Never blocks writers.** `publish` takes one lock for a short time, and never calls the log.
@@ -20,8 +20,8 @@ database. The follower and readers read the log without holding the lock. Events
 because only events beyond the head are added.
 
 In an imported log, some revisions can be missing, and only the log knows which ones. Therefore `publish` drops a batch
-that has a gap before it or within it. If events that were read from the log have a gap, the window checks that an
-import caused the gap (`EventLog.imports`).
+with a gap before its first event or within the batch. If events that were read from the log have a gap, the window
+checks that an import caused the gap (`EventLog.imports`).
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ class Informer:
         self._quarantine = quarantine
         self._names: dict[Handler | SyncHandler, str] = {}  # The names of the handlers that may be removed.
         self._synced = False
-        # This field is set only after the store contains the change. If it were set earlier, a reader could list the
-        # old state and regard the list as new.
+        # This field is set only after the store contains the change. If the field were set earlier, a reader could list
+        # the old state and regard the list as new.
         self._changed_at: Revision = 0
 
     @property
@@ -269,17 +269,17 @@ class Informers:
     def epoch(self) -> int:
         """A counter that is odd while a sync replaces the stores and calls handlers; any thread may read it.
 
-        If two reads of the counter return the same even value, no sync happened in between. In this case, between the
-        two reads, the stores and the state of handlers changed only by single events of the log.
+        If two reads of the counter return the same even value, no sync happened between the reads. Without a sync, the
+        stores and the state of handlers change only by single events of the log.
         """
         return self._epoch
 
     def informer(self, resource: Resource) -> Informer:
         """Return the informer of `resource`.
 
-        A new informer can be created before the first sync, or while a handler is called. If a handler creates it, the
-        informer syncs at the revision of the handler's change, before any later event is applied. At other times this
-        raises RuntimeError, because the informer would stay empty.
+        A new informer can be created before the first sync, or while a handler is called. An informer that a handler
+        creates syncs at the revision of the handler's change, before any later event is applied. At other times the
+        method raises RuntimeError, because the informer would stay empty.
         """
         informer = self._informers.get(resource)
         if informer is None:

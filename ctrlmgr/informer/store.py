@@ -141,8 +141,8 @@ class Lister:
 
         A namespace of None means all namespaces, and no labels mean all objects.
 
-        If the store has a label index, the keys of all labels are intersected, beginning with the rarest label. Without
-        such an index, the objects of the namespace are filtered.
+        If the store has a label index, the keys of all labels are intersected, beginning with the rarest label. If the
+        store has no label index, the objects of the namespace are filtered.
         """
         with self._lock:
             if labels and self._by_label is not None:

@@ -5,7 +5,7 @@ Guarantees:
 - If a reconcile wrote an event, the event's causes are all changes that triggered the reconcile, including changes that
   the work queue merged. The last user edit of the workload (`user_edits`) is also a cause of the event.
 - A tree is finite: if an event is in the tree more than once, its links are shown only once; the depth is also limited.
-  If links are omitted for one of these reasons, the node of the tree names the reason.
+  If links are omitted, the node of the tree names the reason.
 - For a compacted event, the tree shows only the revision.
 - If events were imported without their reconciles, their causes are inferred, and marked as inferred.
 """

@@ -129,7 +129,7 @@ def _printed(definition: Definition, dialect: str) -> Iterator[tuple[str, str]]:
 def _with_views(statement: str, known: Mapping[str, View]) -> str:
     """Return an SQL statement with the views of its custom kinds prepended.
 
-    Without custom kinds, return it unchanged.
+    If the log has no custom kinds, return the SQL unchanged.
     """
     words = [*names_and_places(statement)]
     mentioned = {name: known[name] for name, _, _ in words if name in known}

@@ -2,8 +2,8 @@
 
 Guarantees: in the result, every value that is not a map or a list has exactly one change: the newest change that set
 the value to its present state. If an item was only moved within its list, the move does not count as a change. If the
-beginning of the history was compacted, values in the oldest remaining event may be older than this event. For such
-values, `FieldAuthor.certain` is False.
+beginning of the history was compacted, values in the oldest remaining event may be older than this event. For values
+that may be older than the oldest remaining event, `FieldAuthor.certain` is False.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class CustomKindsAt:
     def shown(self, obj: Object) -> Object:
         """Return a stored object as the API server returns it.
 
-        If this is impossible, return the stored object unchanged.
+        If the conversion is impossible, return the stored object unchanged.
         """
         kind = self.kind_of(obj)
         if kind is None or kind.from_storage is None:

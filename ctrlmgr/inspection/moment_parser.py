@@ -30,7 +30,7 @@ def resolve(database: Database, text: str, *, now: int) -> Revision:
 def time_of(database: Database, text: str, *, now: int) -> int:
     """Return the time that `text` stands for, in microseconds since 1970.
 
-    For a revision, this is the time at which the revision was recorded. Raises the same errors as `resolve`, and
+    For a revision, the result is the time at which the revision was recorded. Raises the same errors as `resolve`, and
     `BadRequest` for a compacted revision.
     """
     if text == HEAD:
@@ -110,7 +110,7 @@ def floors_above(database: Database, revision: Revision) -> dict[str, Revision]:
     """Return the resources whose state at `revision` was compacted, with their compaction floors.
 
     Call this function after reading. A compaction raises the floor before it deletes events, so that readers can detect
-    deleted events. Therefore, if a read missed a deleted event, this function returns the raised floor.
+    deleted events. Therefore, if a read missed a deleted event, a later call of the function returns the raised floor.
     """
     statement = "SELECT resource, floor FROM compaction_floor WHERE floor > :revision"
     return dict(database.query(statement, {"revision": revision}).rows)

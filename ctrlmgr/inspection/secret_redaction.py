@@ -44,7 +44,7 @@ def masked(resource: Resource, fields: Any) -> Any:
 def masked_sides(resource: Resource, before: Any, after: Any) -> tuple[Any, Any]:
     """Return two states of an object without secret values.
 
-    If a value differs, it is `CHANGED` in one of the states.
+    A value that differs is `CHANGED` in one of the states.
     """
     sides = masked(resource, before), masked(resource, after)
     if resource != _SECRETS:

@@ -45,15 +45,15 @@ class Declaration:
     kind: str
     _: KW_ONLY
     strategy: Strategy | None = field(default=None)
-    """The strategy of the kind. If it is None, the strategy of the stored kind is used; if there is no stored kind, the
-    common strategy is used.
+    """The strategy of the kind. If `strategy` is None, the kind has the strategy of the stored kind, or the common
+    strategy if no stored kind exists.
     """
     printer: Printer = CREATED_AT
     """The columns of the kind's table in `kubectl get`."""
     resets: Mapping[str, Filter] | None = None
     """The fields that a write cannot change, keyed by the subresource of the write.
 
-    If this field is None, a write to the object cannot change `status`. A write to `/status` can then change neither
+    If `status` is None, a write to the object cannot change the status. A write to `/status` can then change neither
     the spec nor the fields in the strategy's `status_keeps`.
     """
     deprecation: str = ""
@@ -64,7 +64,7 @@ class Declaration:
     unused: str = ""
     """A phrase that describes the effect of objects of this kind that is missing, because no controller acts on them.
 
-    If a controller acts on them, the phrase is empty.
+    The phrase is empty if a controller acts on objects of the kind.
     """
     feature_gate: str = ""
     """The feature gate without which the kind is not served; empty if there is none."""

@@ -78,7 +78,7 @@ class Watch:
     object that was created and deleted between two syncs, because the re-sync finds no difference.
 
     Keys are queued with the priority that `priority_of` returns. If `is_urgent` returns True for a change, the keys of
-    this change are queued as urgent, too. For example, an endpoints controller marks the change of a pod that stops
+    the change are also queued as urgent. For example, an endpoints controller marks the change of a pod that stops
     being ready.
     """
 
@@ -134,8 +134,8 @@ class Controller:
         self._max_retries = max_retries
         self._seen = seen
         # The revision that the caches must have before a key is reconciled again. If the value is None, the next check
-        # replaces it by the log's head. No lock is necessary, because only one worker uses a key at a time, and the
-        # change of one entry of a dictionary is atomic.
+        # replaces the value by the log's head. No lock is necessary, because only one worker uses a key at a time, and
+        # the change of one entry of a dictionary is atomic.
         self._required_revisions: dict[Key, Revision | None] = {}
         # The triggers of deliveries that waited for the cache, by key; the next delivery of the key receives these
         # triggers. The triggers are not passed to the queue's delayed addition, because an earlier delivery of the key

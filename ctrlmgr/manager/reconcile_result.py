@@ -21,8 +21,8 @@ from ctrlmgr.client import ReconcileClient
 class Result:
     """The result of a successful reconcile, which says that the key is reconciled again in `requeue_after` seconds.
 
-    If `requeue_after` is None, the key is reconciled again only after the next change. If the reconcile has written
-    nothing, the requeued reconcile receives the triggers of this reconcile.
+    If `requeue_after` is None, the key is reconciled again only after the next change. If a reconcile has written
+    nothing, the requeued reconcile receives the triggers of the earlier reconcile.
     """
 
     requeue_after: float | None = None
@@ -41,7 +41,7 @@ class Reconciler(Protocol[C_contra]):
     def reconcile(self, key: Key, client: C_contra) -> Result | None:
         """Read the caches, and write the difference to the desired state through `client`.
 
-        If this method raises an error, the controller retries the key with rate limits. After a `TerminalError`, the
+        If `reconcile` raises an error, the controller retries the key with rate limits. After a `TerminalError`, the
         controller does not retry the key.
         """
 

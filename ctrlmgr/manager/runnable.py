@@ -3,7 +3,8 @@
 Guarantees:
 - Phases start in ascending order: a runnable starts when all runnables of lower phases have started and synced.
 - Phases stop in descending order: a runnable is stopped when all runnables of higher phases have ended, or when the
-  grace period of these phases is over. Therefore the log and the caches are available as long as a runnable uses them.
+  grace period of these phases is over. Therefore a runnable can use the log and the caches until the runnable has
+  ended.
 - The first error of a runnable stops all runnables, and `Manager.run` raises the error.
 - The process always ends, because each phase has `grace` seconds to stop; the error names runnables that do not stop in
   time.
@@ -53,9 +54,8 @@ class Runnable(Protocol):
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set.
 
-        If this method raises an error, the manager stops. If this method returns before `stop` is set, all other
-        runnables continue. The event `stop` belongs to this runnable, which may set the event itself to wake its own
-        threads.
+        If `run` raises an error, the manager stops. If `run` returns before `stop` is set, all other runnables
+        continue. The event `stop` belongs to this runnable, which may set the event itself to wake its own threads.
         """
 
 

@@ -106,7 +106,7 @@ class Expectation:
         manager, certain = writer_of(old, new)
         if old is None:
             self._created[key] = obj.revision
-            # If the object has several managers, it existed when the recording began, so its history is unknown.
+            # An object with several managers existed when the recording began, so its history is unknown.
             return not (certain and manager == self.ownership.manager)
         return not self._is_controllers(obj, manager, certain=certain)
 

@@ -6,8 +6,9 @@
 The format is the output of `kubectl get --watch --output-watch-events -o json`, with an optional time in each line.
 Recordings of a log of ctrlmgr also have the author of each change (`"actor"`). Guarantees of the reader: each entry is
 consistent with the entries before it. Revisions ascend, an added object did not exist before, and a modified or deleted
-object existed before. The reader holds one line at a time in memory. At the first fault, it raises a `RecordingError`
-with file, line and reason. Guarantee of the writer: the same events are always written as the same bytes.
+object existed before. The reader holds one line at a time in memory. At the first fault, the reader raises a
+`RecordingError` with file, line and reason. Guarantee of the writer: the same events are always written as the same
+bytes.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ class Importer:
     ) -> ImportCounts:
         """Import a recording; call `tell` periodically with the reader, which has the position.
 
-        Raises `RecordingError` for a recording that is invalid or does not continue the log. After such an error, all
-        changes before the fault are in the log, unless the fault is among the initial objects.
+        Raises `RecordingError` for a recording that is invalid or does not continue the log. After an error in a
+        recording, the log contains all changes before the fault, unless the fault is among the initial objects.
         """
         changes = (entry for entry in reader if isinstance(entry, Change))
         opening, following = _split(changes)

@@ -23,7 +23,7 @@ from ctrlmgr.recording.format import Change, Entry
 from ctrlmgr.recording.playback.timetable import SECOND, created_at
 
 _WITHOUT: Final = 1_000
-"""After this number of consecutive entries that are not of the past, no further entry is of the past."""
+"""The number of consecutive entries not of the past after which no further entry is of the past."""
 
 
 class PlacedEntry(NamedTuple):

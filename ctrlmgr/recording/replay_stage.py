@@ -320,7 +320,7 @@ class ReplayStage:
     def catch_up(self, patience: float = 0.0, *, again: bool = False) -> None:
         """Let the controllers in `in_time` act, with at most `patience` seconds of virtual time.
 
-        If `again` is set, these controllers also retry failed keys. Raises `NotQuiescent` if a controller does not
+        If `again` is set, the controllers also retry failed keys. Raises `NotQuiescent` if a controller does not
         become quiescent.
         """
         self.follow()

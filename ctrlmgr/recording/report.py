@@ -65,7 +65,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
 class Findings:
     """Collects divergences over checkpoints.
 
-    If consecutive checkpoints find the same divergence, it counts as one divergence with a longer duration.
+    A divergence that consecutive checkpoints find counts as one divergence with a longer duration.
     """
 
     def __init__(self) -> None:

@@ -1,10 +1,10 @@
 """Compares the writes that two versions of our controllers made in replays of one recording.
 
-The two replays had equal inputs. Therefore this module compares the controllers' writes between two inputs. For each
-object, only the state just before the next input is compared, so several writes between two inputs count as one write.
-EndpointSlices are compared by Service, as in `replayed_slices`, because their names are random. If the states of an
-object after the same input differ, the versions differ. If both versions made an equal write after different inputs,
-the write counts as moved.
+The two replays had equal inputs. Because the inputs are equal, this module compares the controllers' writes between two
+inputs. For each object, only the state just before the next input is compared, so several writes between two inputs
+count as one write. EndpointSlices are compared by Service, as in `replayed_slices`, because their names are random. If
+the states of an object after the same input differ, the versions differ. If both versions made an equal write after
+different inputs, the write counts as moved.
 
 Inputs may differ slightly, because deletions in a terminating namespace are inputs only until our controller has made
 them. The inputs that both replays have in common are aligned with each other.

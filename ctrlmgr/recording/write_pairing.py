@@ -1,10 +1,11 @@
 """Compares every single write: pairs each write of a recorded controller with a write of our controllers.
 
-A recorded write depends on the state that the recorded controller had read. Because caches are slightly behind, this
-state may lack changes that precede the write in the recording. One write may also react to several changes. Therefore a
-recording is replayed twice. In the first replay, our controllers act after each input, so that they act on every state.
-Each recorded write is paired with our first equal write after the previous pair; the pair shows after which input the
-recorded controller acted. In the second replay, our controllers act exactly after these inputs.
+A recorded write depends on the state that the recorded controller had read. Because caches are slightly behind, the
+state that the controller read may lack changes that precede the write in the recording. One write may also react to
+several changes. Therefore a recording is replayed twice. In the first replay, our controllers act after each input, so
+that they act on every state. Each recorded write is paired with our first equal write after the previous pair; the pair
+shows after which input the recorded controller acted. In the second replay, our controllers act exactly after the
+inputs that the pairs determine.
 
 Guarantees: pairs keep the order of both sides, and a write is paired only with a write that our controllers made from
 inputs that precede it in the recording. A write without a counterpart is a divergence.

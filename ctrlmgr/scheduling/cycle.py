@@ -52,7 +52,7 @@ _SMALL: Final = 100
 class Decision:
     """The scheduler's decision about a pod.
 
-    If `best` is not empty, the pod can be bound to any of these nodes; otherwise `message` contains the reason.
+    If `best` is not empty, the pod can be bound to any node in `best`; otherwise `message` contains the reason.
     """
 
     best: list[str] = field(default_factory=list)

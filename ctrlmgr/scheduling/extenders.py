@@ -1,8 +1,8 @@
 """Applies extenders to a decision. Extenders are HTTP servers that filter and score nodes, and that change preemption.
 
 Guarantees, as in kube-scheduler (`findNodesThatPassExtenders`, `prioritizeNodes`, `callExtenders`): extenders filter in
-order; each extender filters the nodes that the previous extender accepted. If an ignorable extender fails, it is
-skipped; if any other extender fails, the decision fails. Errors during scoring are ignored.
+order; each extender filters the nodes that the previous extender accepted. An ignorable extender that fails is skipped;
+if any other extender fails, the decision fails. Errors during scoring are ignored.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The guarantees are those of Kubernetes' plugin DefaultPreemption:
   be violated are added back first, then the other pods by importance.
 - The chosen node has the lowest number of violated PodDisruptionBudgets. Among equal nodes, these criteria follow: the
   lowest priority of the node's most important victim, the lowest sum of priorities, the fewest victims, and the latest
-  start of the node's most important victims. If nodes are equal by all these criteria, the first node is chosen.
+  start of the node's most important victims. Of nodes that are equal by all criteria, the first node is chosen.
 - A pod does not preempt other pods if its preemption policy is Never, or while victims on its nominated node are
   terminating.
 """

@@ -1,7 +1,7 @@
 """Scores nodes by their free and used resources, as NodeResourcesFit and NodeResourcesBalancedAllocation do.
 
 Guarantees: each score is 0 to 100. For NodeResourcesFit, containers without requests for CPU or memory count with small
-default requests. For NodeResourcesBalancedAllocation, they count with 0.
+default requests. For NodeResourcesBalancedAllocation, missing requests count with 0.
 """
 
 from __future__ import annotations

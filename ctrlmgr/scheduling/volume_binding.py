@@ -2,7 +2,7 @@
 
 Guarantees, as in kube-scheduler's VolumeBinding for claims whose class waits for a pod
 (`pkg/scheduler/framework/plugins/volumebinding/binder.go`): for each claim, beginning with the smallest, the smallest
-remaining volume is chosen that the node can reach. If there is no such volume, but the claim's storage class can
+remaining volume is chosen that the node can reach. If no existing volume fits, but the claim's storage class can
 provision volumes for the node, a volume is provisioned. A claim for which a node has been selected keeps that node.
 """
 

@@ -72,8 +72,8 @@ class Driver:
 
         `follower` follows the log. `caller` is used to call other processes. Long computations, such as compiling a
         CustomResourceDefinition, run on the threads `computing`. Deferred proposals are decided on `view`, which
-        `follower` keeps up to date. `rewinds` says whether the log can be reset to an earlier revision. If it can, a
-        read of a revision that does not exist raises `Expired` instead of waiting for the revision.
+        `follower` keeps up to date. `rewinds` says whether the log can be reset to an earlier revision. If the log can
+        be reset, a read of a revision that does not exist raises `Expired` instead of waiting for the revision.
         """
         self._log = event_log
         self._follower = follower

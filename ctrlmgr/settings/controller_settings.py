@@ -93,7 +93,7 @@ class ControllerSettings:
 class LeaderElectionSettings:
     """The settings of leader election; durations are in seconds. The package `leaderelection` explains their meaning.
 
-    If `enabled` is false, this process runs the controllers without an election, even if other processes also run
+    If `enabled` is false, the process runs the controllers without an election, even if other processes also run
     controllers.
     """
 

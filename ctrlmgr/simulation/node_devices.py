@@ -4,7 +4,7 @@
       gpu.example.com:
       - {name: gpu, count: 4, attributes: {model: h100, numa: 0}, capacity: {memory: 80Gi}}
 
-In the file, each driver has a list of devices. If a device has a `count`, it describes several devices with the names
+In the file, each driver has a list of devices. A device with a `count` describes several devices with the names
 `NAME-0`, `NAME-1` and so on. The other fields are the same as in a device of a ResourceSlice, but attributes and
 capacities have plain values. For each driver, a node has one pool with one slice.
 """

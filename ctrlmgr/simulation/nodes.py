@@ -1,7 +1,7 @@
 """Simulated nodes: the templates from which the nodes are created, and the status of each node.
 
 Guarantees: only nodes with the label `MARK` are simulated. An error in a file of nodes is reported with its line and
-reason. If other clients write fields into a node's status, such as extended resources, these fields are kept.
+reason. Fields that other clients write into a node's status, such as extended resources, are kept.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ The guarantees are the same as those of the kubelet that users can observe:
   second follows after 10 s. After that, the delay doubles with each restart, up to five minutes. After a run of ten
   minutes, the restart delay is reset.
 - If a pod is deleted, or its deadline has passed, its containers are stopped. Normally, a stopped container ends at
-  once. If it has a `preStop` sleep, it ends after the sleep. If it ignores the signal, it ends after the grace period.
+  once. A container with a `preStop` sleep ends after the sleep. A container that ignores the signal ends after the
+  grace period.
 - Ephemeral containers start when they are added, and never start again. Ephemeral containers end together with the pod.
 
 Seconds count from the time at which the node accepted the pod. Each call computes the whole lifecycle again, so no
@@ -258,7 +259,7 @@ def _lived(common: _Pod, end: ContainerStop | None) -> Life:
 def _ephemeral(common: _Pod, container: Container, stop: ContainerStop | None) -> ContainerLife:
     """Compute the lifecycle of an ephemeral container.
 
-    If the ephemeral container has not started, it starts now, because no field contains the time of its start.
+    An ephemeral container that has not started starts now, because no field contains the time of its start.
     """
     now, begin = common.now, None
     if now >= SANDBOX_TAKES and (stop is None or now < stop.at):

@@ -114,8 +114,8 @@ def verdicts(
 ) -> list[VerdictChange]:
     """Return the changes of a probe's result.
 
-    After the last of `changes`, the result of the probe does not change any more. If one execution of the probe has no
-    result (None), it is ignored (`pkg/kubelet/prober/worker.go`).
+    After the last of `changes`, the result of the probe does not change any more. An execution of the probe without a
+    result (None) is ignored (`pkg/kubelet/prober/worker.go`).
     """
     period = float(probe.get("periodSeconds") or 10)
     thresholds = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)

@@ -195,7 +195,7 @@ class Harness:
     def create(self, obj: Child, *, user: str = "", groups: Sequence[str] = ()) -> Any:
         """Create an object as a client would, and return the object; raises `ApiError` (such as `Invalid`) on refusal.
 
-        If the object has no namespace, it is created in `default`. Admission is called with `user` and `groups`, by
+        An object without a namespace is created in `default`. Admission is called with `user` and `groups`, by
         default those of an administrator; permissions are not checked.
         """
         declaration = declared(obj)
@@ -396,7 +396,7 @@ class Harness:
         """Make the next writes of controllers fail with an error.
 
         `verb` is `apply`, `status`, `create`, `update` or `delete` (empty for any), and `kind` is the written kind
-        (None for any). If the write is `lost`, it takes effect, but its response is lost.
+        (None for any). A write that is `lost` takes effect, but its response is lost.
         """
         resource = None if kind is None else declaration_of(kind).resource
         self._faults.add(Fault(error, times, verb, resource, lost))

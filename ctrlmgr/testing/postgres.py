@@ -39,8 +39,8 @@ _END_PAUSE = 0.02
 class PostgresMissing(CtrlmgrError):
     """PostgreSQL's server programs (initdb, pg_ctl, postgres) are not installed.
 
-    `scripts/test` installs the programs. If they are installed elsewhere, set CTRLMGR_TEST_POSTGRES_BIN to their
-    directory.
+    `scripts/test` installs the programs. If PostgreSQL's programs are installed elsewhere, set
+    CTRLMGR_TEST_POSTGRES_BIN to their directory.
     """
 
 

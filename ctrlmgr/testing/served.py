@@ -116,7 +116,7 @@ class ServerProcess:
         return cluster
 
     def __enter__(self) -> ServerProcess:
-        # The file is removed. Therefore, if the file exists later, this process has written it.
+        # The file is removed. Therefore, if the file exists later, the started process has written the file.
         self.kubeconfig.unlink(missing_ok=True)
         command = [
             sys.executable,

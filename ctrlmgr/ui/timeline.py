@@ -3,8 +3,8 @@
 A chart has at most `_MOST_BARS` bars of equal width in revisions or time, each divided by author or resource. Each of
 the `_SERIES` most frequent authors or resources is a series; all other authors or resources together are one series.
 Long pauses without events on a time axis are folded. If a namespace was deleted and created again, users may be allowed
-to see only the current namespace. For such users, blocks of events that began before the creation of the current
-namespace are omitted.
+to see only the current namespace. For users that may see only the current namespace, blocks of events that began before
+the creation of the current namespace are omitted.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Delays(Generic[K]):
     def due(self, until: float) -> Iterator[tuple[K, Delayed]]:
         """Remove and yield, in order, the items that are ready at the given time.
 
-        After this call, `next_at` returns the time of an item that still waits.
+        After a call of `due`, `next_at` returns the time of an item that still waits.
         """
         schedule, delayed = self._schedule, self._delayed
         while schedule:

@@ -2,8 +2,8 @@
 
 Guarantees:
 - The plugin admits a new pod only if the pod's service account exists. A controller creates the account `default` in
-  every new namespace. If the pod uses this account, the creation of the pod waits briefly for the account. The creation
-  never waits for other accounts.
+  every new namespace. If a pod uses the account `default`, the creation of the pod waits briefly for this account. The
+  creation never waits for other accounts.
 - The plugin keeps the token volume, the mounts and the image pull secrets that a pod sets itself.
 - Pods of an account with the annotation `kubernetes.io/enforce-mountable-secrets` may use only the Secrets that the
   account names.

@@ -101,8 +101,8 @@ class _Seniority:
 class _CachedQuotas:
     """A cache of the quotas as they were last read or charged.
 
-    The plugin stores the quotas that it writes. Therefore it need not decode such a quota again when the log returns
-    it.
+    The plugin stores the quotas that it writes. Therefore the class need not decode a quota that it has written when
+    the log returns the quota.
     """
 
     def __init__(self) -> None:

@@ -54,7 +54,7 @@ class MutatingPolicy(PolicyBase):
 def read_mutating(obj: Object) -> MutatingPolicy:
     """Compile a policy.
 
-    If an expression does not compile, it fails when it is evaluated.
+    An expression that does not compile fails when it is evaluated.
     """
     spec = obj.to_dict().get("spec") or {}
     scopes = Scopes.of(spec)

@@ -75,7 +75,7 @@ class PolicyVerdict(NamedTuple):
 def read_validating(obj: Object) -> ValidatingPolicy:
     """Compile a policy.
 
-    If an expression does not compile, it fails when it is evaluated.
+    An expression that does not compile fails when it is evaluated.
     """
     spec = obj.to_dict().get("spec") or {}
     scopes = Scopes.of(spec)

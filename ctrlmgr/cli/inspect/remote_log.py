@@ -51,10 +51,10 @@ class Named(NamedTuple):
 def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add options to a command that select a log in a database or on a server.
 
-    The command gets the `Loaded` settings as its first argument. If none of these options is given, `current_cluster`
-    chooses the log. If the log is on a server, the settings name the local copy of this log, and the folder of the copy
-    as the data directory. If the command can read the file of the server's log, the settings name this file instead of
-    a copy.
+    The command gets the `Loaded` settings as its first argument. If the user gives no option that names a log,
+    `current_cluster` chooses the log. If the log is on a server, the settings name the local copy of this log, and the
+    folder of the copy as the data directory. If the command can read the file of the server's log, the settings name
+    this file instead of a copy.
     """
 
     @functools.wraps(function)

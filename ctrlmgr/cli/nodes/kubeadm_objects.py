@@ -1,7 +1,7 @@
 """Creates bootstrap tokens for nodes, and the objects that nodes read when they join, in the form of `kubeadm init`.
 
-Guarantees: names, rules and subjects are the same as kubeadm's. Therefore `kubeadm join` and `kubeadm token` work with
-these objects.
+Guarantees: names, rules and subjects are the same as kubeadm's. `kubeadm join` and `kubeadm token` work with the
+objects that this module creates.
 
 Source: kubeadm `app/phases/{bootstraptoken,uploadconfig,kubelet}`, `app/apis/kubeadm/v1beta4`.
 """

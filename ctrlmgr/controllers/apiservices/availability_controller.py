@@ -1,6 +1,6 @@
 """Keeps the condition Available of APIServices.
 
-For this purpose, the controller requests the discovery document of each extension server. Guarantees:
+The controller regularly requests the discovery document of each extension server. Guarantees:
 - The controller runs in every process that serves the API, leader or not, because each process must reach the servers
   itself.
 - An available extension server is checked again every 30 seconds, and when its Service or endpoints change. An

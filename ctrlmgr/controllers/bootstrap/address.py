@@ -24,7 +24,7 @@ def endpoint_address(advertised: str, family: str, default_route: Callable[[int]
 
     `advertised` is the server's configured address; `family` (`IPv4` or `IPv6`) is the IP family of the Service. The
     function `default_route` takes an IP version (4 or 6) and returns the machine's own address on the default route of
-    that version. If there is no such route, the function returns the loopback address.
+    that version. If the machine has no default route, the function returns the loopback address.
     """
     if (address := _publishable(advertised, family)) is not None:
         return address

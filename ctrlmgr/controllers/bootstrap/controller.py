@@ -2,13 +2,13 @@
 
 Guarantees:
 - `prepare` runs first. The preparation creates the system namespaces and the default ServiceCIDR, removes this server's
-  address from the endpoints, and runs the repairs of ClusterIPs and node ports once. If one of these repairs fails, the
-  process fails and is never ready.
+  address from the endpoints, and runs the repairs of ClusterIPs and node ports once. If a repair fails, the process
+  fails and is never ready.
 - When the process is ready for the first time, the `kubernetes` Service gets the right type and ports, and its
   endpoints include this process. From then on the controller checks all basic objects periodically, and shortly after a
   client has deleted or changed one of them.
-- After `stop` this process publishes no address, and its address and lease are removed. If the removal takes longer
-  than twice `INTERVAL`, `stop` returns without waiting longer.
+- After `stop`, the process publishes no address, and the process's address and lease are removed. If the removal takes
+  longer than twice `INTERVAL`, `stop` returns without waiting longer.
 
 Source: Kubernetes' `pkg/controlplane/controller/kubernetesservice` and the post-start hooks of `pkg/controlplane`.
 """

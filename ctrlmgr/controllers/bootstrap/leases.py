@@ -132,7 +132,7 @@ class MasterLeases:
     def _left(self, lease: Object) -> float:
         """Return the seconds until a lease at this revision expires.
 
-        If the cache does not contain this revision of the lease yet, the result is the full duration.
+        If the cache does not contain the given revision of the lease yet, the result is the full duration.
         """
         now = self._clock.monotonic()
         revision, seen_at = self._seen.get(lease.name, (0, now))

@@ -86,7 +86,8 @@ class MasterCountReconciler:
     def reconcile(self, client: Client, *, reset_ports: bool) -> None:
         """Add this process's address to the endpoints.
 
-        If there are too many addresses, remove those that follow this process's address in sorted order.
+        If the endpoints have too many addresses, remove the addresses that follow this process's address in sorted
+        order.
         """
         ips = counted(addresses_of(self._publisher.published), self._own.ip, self._count)
         self._publish(ips, client, reset_ports=reset_ports)

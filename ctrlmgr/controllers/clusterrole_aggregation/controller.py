@@ -48,7 +48,7 @@ class ClusterRoleAggregator:
         rules = desired_rules(role, self._roles.list())
         if rules is None:
             return
-        # Because the apply contains the uid, it cannot create a deleted role again.
+        # Because the apply contains the uid, the apply cannot create a deleted role again.
         metadata = {"name": role.name, "uid": role.uid}
         head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": metadata}
         # If there are no rules, the field is omitted. Therefore rules of other field managers stay, as in Kubernetes.

@@ -4,7 +4,8 @@ Guarantees:
 - If several runs were missed, only the latest one is started. The number of missed runs is estimated from the distance
   of the first two runs. Therefore the latest missed run is found without iterating over all missed runs. More than a
   hundred missed runs cause a warning.
-- If `startingDeadlineSeconds` is set, a missed run counts only if it was due at most that many seconds ago.
+- If `startingDeadlineSeconds` is set, a missed run counts only if the run was due within the last
+  `startingDeadlineSeconds` seconds.
 - A schedule that matches no date, such as the 30th of February, is an error.
 
 Source: Kubernetes' `pkg/controller/cronjob/utils.go` (`mostRecentScheduleTime`, `nextScheduleTimeDuration`). Times are

@@ -3,8 +3,8 @@
 Guarantees: the status depends only on the CustomResourceDefinition and on the names of other CustomResourceDefinitions
 in its group. If a CustomResourceDefinition already has the computed status, the computation returns the same status.
 
-Kubernetes has separate controllers for names, establishing, structural schemas and approval. In ctrlmgr, each of these
-controllers is a step, and one write stores the results of all steps (apiextensions-apiserver
+Kubernetes has separate controllers for names, establishing, structural schemas and approval. In ctrlmgr, each of
+Kubernetes' controllers corresponds to a step, and one write stores the results of all steps (apiextensions-apiserver
 `pkg/controller/{status,establish,nonstructuralschema, apiapproval}`).
 """
 

@@ -2,7 +2,7 @@
 
 Guarantees, as in Kubernetes (`pkg/controller/daemon/util/daemonset_util.go`):
 - A DaemonSet's pod tolerates a node that is not ready, unreachable, unschedulable, or short of disk, memory or process
-  ids. If the pod uses the host's network, it also tolerates a node without a network.
+  ids. A pod that uses the host's network also tolerates a node without a network.
 - The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes. Percentages
   are rounded up.
 """
@@ -102,7 +102,7 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
     def is_rolling(self) -> bool:
         """Return whether the controller replaces pods after a template change.
 
-        If the controller does not replace pods, it waits until users delete them.
+        A controller that does not replace pods waits until users delete the pods.
         """
         return self.spec.update_strategy.type == _ROLLING
 

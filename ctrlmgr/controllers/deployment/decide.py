@@ -90,8 +90,8 @@ class Sizes(NamedTuple):
 
     sizes: Mapping[str, int]
     shared: bool = False
-    """Whether the new sizes result from proportional scaling. If they do, the annotations of all ReplicaSets are
-    updated, even of ReplicaSets whose size does not change.
+    """Whether the new sizes result from proportional scaling. Proportional scaling updates the annotations of all
+    ReplicaSets, even of ReplicaSets whose size does not change.
     """
 
 

@@ -77,8 +77,9 @@ def sized(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, 
 def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str], revision: int) -> dict[str, str]:
     """Return the annotations of a Deployment's new ReplicaSet: those copied from the Deployment, and the revision.
 
-    If the ReplicaSet had a lower revision before, then the Deployment was rolled back to it. After a rollback, the
-    annotation with the history of revisions also lists the lower revision. The length of this annotation is limited.
+    If the ReplicaSet had a lower revision before, then the Deployment was rolled back to the ReplicaSet. After a
+    rollback, the annotation with the history of revisions also lists the lower revision. The length of this annotation
+    is limited.
     """
     desired = {**current, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
     text = current.get(REVISION, "")

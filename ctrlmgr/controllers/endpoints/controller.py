@@ -16,9 +16,9 @@ Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpoint/endpoints_contro
   client's edits of Endpoints stay until the Service or one of its pods changes, because the controller watches only
   deletions of Endpoints.
 
-If the cache does not contain the controller's own last writes, the controller uses these writes instead of the cached
-objects (`OwnWrites`). Kubernetes' `staleEndpointsTracker` waits for the cache instead. If another client has written
-meanwhile, the conditional write fails (`Conflict`, `AlreadyExists`, `NotFound`) and is retried.
+If the cache does not contain the controller's own last writes, the controller uses its own last writes instead of the
+cached objects (`OwnWrites`). Kubernetes' `staleEndpointsTracker` waits for the cache instead. If another client has
+written meanwhile, the conditional write fails (`Conflict`, `AlreadyExists`, `NotFound`) and is retried.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ Guarantees:
 - Every address is in exactly those subsets whose ports its pod offers. No two subsets have the same addresses.
 
 Kubernetes expands all subsets to (port, address) pairs and packs these pairs again. Pods whose ports resolve to the
-same numbers are always in the same subsets. Therefore this module first groups pods by these numbers, and then packs
-the groups; usually there is only one group. An address's identity includes its pod's uid, and a Service's ports have
-unique names, so there are no duplicates.
+same numbers are always in the same subsets. Therefore this module first groups pods by their port numbers, and then
+packs the groups; usually, all pods are in one group. An address's identity includes its pod's uid, and a Service's
+ports have unique names, so there are no duplicates.
 """
 
 from __future__ import annotations
@@ -146,10 +146,10 @@ def count_addresses(subsets: Iterable[EndpointSubset]) -> tuple[int, int]:
 def truncate(subsets: list[EndpointSubset]) -> list[EndpointSubset]:
     """Return `subsets` within `CAPACITY`; if they do not exceed it, return the same list.
 
-    Ready addresses have precedence: they are removed only if there are more ready addresses than the capacity. In that
-    case, all not-ready addresses are also removed. Each subset keeps its proportional share of the capacity, rounded
-    up, until the capacity is reached. Within a subset, the first addresses are kept (`truncateEndpoints` in
-    `endpoints_controller.go`).
+    Ready addresses have precedence: they are removed only if there are more ready addresses than the capacity. If ready
+    addresses are removed, all not-ready addresses are also removed. Each subset keeps its proportional share of the
+    capacity, rounded up, until the capacity is reached. Within a subset, the first addresses are kept
+    (`truncateEndpoints` in `endpoints_controller.go`).
     """
     ready, not_ready = count_addresses(subsets)
     if ready + not_ready <= CAPACITY:

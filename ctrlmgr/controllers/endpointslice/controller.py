@@ -10,7 +10,7 @@ Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpointslice/endpointsli
   or the Service of a slice, the controller creates a slice in its place. Slices that are being deleted are ignored.
 - The slices of a deleted Service are deleted, unless a client has removed their owner reference (orphaned them). In
   Kubernetes, the garbage collector deletes the slices. In ctrlmgr, either the garbage collector or this controller
-  deletes them.
+  deletes the slices.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Guarantees, all as in Kubernetes 1.36 (`k8s.io/endpointslice`: `reconciler.go`, 
 - Every pod with an address of the IP family is one endpoint, unless the pod has ended (phase Failed or Succeeded). A
   pod that is being deleted stays an endpoint with the condition `terminating` until it no longer exists.
 - A pod on a node that does not exist is left out, unless the Service publishes not-ready addresses.
-- Pods whose ports resolve to the same numbers are in one group. If a pod does not have a port of the Service, the pod's
-  group does not contain this port.
+- Pods whose ports resolve to the same numbers are in one group. If a pod lacks a port of the Service, the pod's group
+  also lacks the port.
 - The ports of a group are sorted in kube-controller-manager's order. The endpoints of a group are in the order of the
   pods.
 """

@@ -88,7 +88,7 @@ def pack(
 ) -> Changes:
     """Return the changes of the slices that have one set of ports.
 
-    After these changes, the slices contain the endpoints in `desired`. The function empties `desired`. The
+    After the returned changes, the slices contain the endpoints in `desired`. The function empties `desired`. The
     function `new` returns an empty slice with these ports. `capacity` is the maximum number of endpoints of a slice.
     """
     changes = Changes()

@@ -24,7 +24,7 @@ REMEMBERED: Final = 4096
 _SIZE: Final = 16 * 1024 * 1024
 """The maximum size of the cached messages, in bytes."""
 SIMILAR: Final = 10
-"""If occurrences have this number of distinct messages, they are combined into one Event (`defaultAggregateMaxEvents`).
+"""The number of distinct messages from which on occurrences are combined into one Event (`defaultAggregateMaxEvents`).
 """
 INTERVAL: Final = 600.0
 """The number of seconds without another message after which a group of messages is removed

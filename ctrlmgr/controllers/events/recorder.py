@@ -50,8 +50,8 @@ QUEUED: Final = 1000
 TRIES: Final = 12
 """The maximum number of tries per Event (`maxTriesPerEvent`)."""
 PAUSE: Final = 10.0
-"""The number of seconds between two tries of a write. Before the second try, the delay is a random part of this time,
-so that processes do not retry simultaneously.
+"""The number of seconds between two tries of a write. Before the second try, the delay is a random part of `PAUSE`, so
+that processes do not retry simultaneously.
 """
 
 QUIET: Final = 10.0

@@ -1,7 +1,7 @@
 """Keeps the condition `Dangling` of FlowSchemas, which says that the FlowSchema's priority level does not exist.
 
 Guarantees:
-- If the condition `Dangling` of a FlowSchema is wrong, it is corrected by server-side apply with force, by the field
+- A wrong condition `Dangling` of a FlowSchema is corrected by server-side apply with force, by the field
   manager `api-priority-and-fairness-config-consumer-v1`.
 - A FlowSchema is written at most six times in a minute. Therefore servers that disagree about the condition do not fill
   the log.
@@ -107,7 +107,7 @@ class DanglingCondition:
 
 
 def _applied(schema: Object, condition: Mapping[str, Any]) -> Object:
-    # The apply contains the uid. Therefore it cannot create a FlowSchema again that was just deleted.
+    # The apply contains the uid. Therefore the apply cannot create a deleted FlowSchema again.
     metadata = {"name": schema.name, "uid": schema.uid}
     head = {"kind": "FlowSchema", "apiVersion": API_VERSION, "metadata": metadata}
     return Object.from_dict({**head, "status": {"conditions": [condition]}})

@@ -5,7 +5,7 @@ Guarantees:
 - Only objects with an owner or a dependent are in the output, sorted by uid. The output is the same for the same graph.
 - An owner that does not exist is a vertex with `missing="true"`. The graph has no virtual vertices as in Kubernetes,
   so `virtual` is always false.
-- If uids are given, the output contains only the objects that are connected with them through objects that exist.
+- If uids are given, the output contains only the objects that existing objects connect with the given uids.
 
 Source: Kubernetes `pkg/controller/garbagecollector/dump.go`.
 """

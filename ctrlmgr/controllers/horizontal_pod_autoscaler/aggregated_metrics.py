@@ -202,7 +202,7 @@ class Aggregated(Served):
         if not self._servers.has("custom.metrics.k8s.io"):
             return super().object(name, namespace, described, metric)
         resource = self._resource(described)
-        # If the object is a namespace, it is always the namespace of the autoscaler.
+        # An object that is a namespace is always the namespace of the autoscaler.
         if str(resource) == "namespaces":
             path, about = f"namespaces/{namespace}/metrics/{name}", f"metrics.custom.metrics.k8s.io {name}"
         else:

@@ -8,7 +8,8 @@ follows:
   in their first minutes and pods that were never ready also count as not ready.
 - Pods without metrics count with zero usage in scaling up. In scaling down, pods without metrics count with their whole
   request, or with the target if the target is higher.
-- If these corrections would reverse the direction of the scaling, the number of replicas does not change.
+- If the corrections for missing and unready pods would reverse the direction of the scaling, the number of replicas
+  does not change.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` and `metrics/utilization.go`. Amounts are in
 thousandths of a unit, times and windows in microseconds.

@@ -52,7 +52,8 @@ class StatusDraft:
     ) -> None:
         """Set the current number of replicas, the desired number of replicas, and the metrics.
 
-        If the desired number is None, it is not changed. If the metrics are None, no metric was read.
+        If `desired` is None, the desired number in the status does not change. If the metrics are None, no metric was
+        read.
         """
         kept = ("lastScaleTime", "conditions")
         wanted = self._fields["desiredReplicas"] if desired is None else desired

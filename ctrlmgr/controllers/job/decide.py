@@ -34,9 +34,9 @@ SUSPENDED: Final = "Suspended"
 class Plan(NamedTuple):
     """The pods that a reconcile creates and deletes.
 
-    The reconcile deletes the pods in `delete`. If `release` is set, the reconcile removes their finalizer before the
-    deletion, so that they are not counted. The list `create` contains an index (or None) for each pod to create. If
-    `wait` is not 0, `create` is empty, and pods may be created after `wait` microseconds.
+    The reconcile deletes the pods in `delete`. If `release` is set, the reconcile removes the finalizer of these pods
+    before the deletion, so that the pods are not counted. The list `create` contains an index (or None) for each pod to
+    create. If `wait` is not 0, `create` is empty, and pods may be created after `wait` microseconds.
     """
 
     delete: Sequence[JobPod] = ()

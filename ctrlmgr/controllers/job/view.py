@@ -1,7 +1,7 @@
 """Typed views of a Job and its pods, with the fields that the Job controller reads.
 
 Guarantees: fields that these types do not declare stay unchanged in the object's body. The views read a null list as an
-empty list. If a field is missing, they return the API server's default.
+empty list. The views return the API server's default for a missing field.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decides which auto-generated tokens are invalidated or deleted because they were not used.
 
 Guarantees: only auto-generated tokens, which are listed in their ServiceAccounts, are invalidated or deleted. An unused
-token is first marked as invalid. After another period without use, it is deleted. A token is kept if it was used, if a
-pod mounts the token, or if the use of tokens was not tracked for long enough.
+token is first marked as invalid. After another period without use, the token is deleted. A token is kept if it was
+used, if a pod mounts the token, or if the use of tokens was not tracked for long enough.
 
 Source: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`, KEP-2799.
 """

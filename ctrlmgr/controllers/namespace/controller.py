@@ -137,9 +137,9 @@ class NamespaceReconciler:
         """Return the objects of one kind in this namespace.
 
         Raises `_NamespaceChanged` if the listed objects may belong to another namespace of the same name. The caches
-        follow the log in order. Therefore, if the namespace still exists after its content was listed, the content
-        belongs to this namespace. Only during a sync, this conclusion is wrong, because the sync replaces one cache
-        after another.
+        follow the log in order. Therefore, if the namespace still exists after the controller has listed its content,
+        the content belongs to the namespace. Only during a sync, this conclusion is wrong, because the sync replaces
+        one cache after another.
         """
         objects = self._content[resource][1].list(namespace.name)
         current = self._namespaces.get(namespace.key)

@@ -137,9 +137,11 @@ class ZoneChanges(NamedTuple):
     rates: Mapping[str, float]
     """The new rates of zones, in nodes per second."""
     entered: bool = False
-    """Whether all zones have just become fully disrupted. In this case, the taints are removed."""
+    """Whether all zones have just become fully disrupted. When a full disruption begins, the taints are removed."""
     left: bool = False
-    """Whether the full disruption of all zones has just ended. In this case, every node counts as renewed now."""
+    """Whether the full disruption of all zones has just ended. When a full disruption ends, every node counts as
+    renewed now.
+    """
 
 
 def passage(

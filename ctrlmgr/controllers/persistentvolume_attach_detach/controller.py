@@ -77,7 +77,7 @@ class _Memory:
     unused: dict[str, float] = field(default_factory=dict)
     """For each attached volume that no pod needs, the time since which no pod needs it."""
     attaching: dict[str, float] = field(default_factory=dict)
-    """For each volume that a driver is attaching, the time since which it is attaching."""
+    """For each volume that a driver is attaching, the time when the attachment began."""
     reported: set[str] = field(default_factory=set)
     """The volumes for which an Event has reported that the volume is attached to another node."""
     compared: float | None = None

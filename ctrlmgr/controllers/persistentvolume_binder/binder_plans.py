@@ -76,8 +76,8 @@ def with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
 def unbound(volume: Fields) -> Fields:
     """Return the changed state of a volume whose claim is bound to another volume.
 
-    If the controller set the volume's reference, the reference is removed. If a user set it, only the uid in the
-    reference is removed.
+    If the controller set the volume's reference, the reference is removed. If a user set the reference, only the uid in
+    the reference is removed.
     """
     found = deepcopy(dict(volume))
     if annotation(volume, BOUND_BY_CONTROLLER) is not None:

@@ -1,8 +1,8 @@
 """The recycler: runs a pod that deletes the content of a released volume, and deletes the pod afterwards.
 
 Guarantees, which are the same as in Kubernetes' `recycler_client.go`: at most one pod recycles a volume, because the
-volume determines the name of the pod. If another pod with this name exists, it is deleted, and the recycling is retried
-later. The pod is deleted when it has succeeded or failed.
+volume determines the name of the pod. If another pod with the recycler pod's name exists, the other pod is deleted, and
+the recycling is retried later. The pod is deleted when it has succeeded or failed.
 """
 
 from __future__ import annotations

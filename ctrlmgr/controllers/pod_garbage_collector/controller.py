@@ -122,7 +122,8 @@ def desired_removals(
 ) -> list[Removal]:
     """Return the pods to delete, without duplicates; `gone` contains the names of nodes that no longer exist.
 
-    The argument `threshold` is the number of terminated pods that may stay. If it is 0, all terminated pods may stay.
+    The argument `threshold` is the number of terminated pods that may stay. If the threshold is 0, all terminated pods
+    may stay.
     """
     missing = frozenset(gone)
     found = {pod.key: Removal(pod, TERMINATED) for pod in _beyond(threshold, pods)}

@@ -3,8 +3,8 @@
 Guarantees:
 - All functions of this module are pure: the same listings give the same findings in the same order.
 - If several Services have the same value, the value belongs to the Service to which the claim on the value refers. If
-  the claim refers to none of these Services, the value belongs to the first of them in the listing. The functions never
-  return a finding against the Service to which a value belongs.
+  the claim refers to none of the Services with the value, the value belongs to the first of these Services in the
+  listing. The functions never return a finding against the Service to which a value belongs.
 - An unused claim is a finding in every round. The package `controllers.repair` counts how often each claim was found
   unused.
 

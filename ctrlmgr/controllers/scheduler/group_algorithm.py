@@ -1,12 +1,12 @@
 """Decides about all waiting pods of a PodGroup at once, without writes (`pkg/scheduler/schedule_one_podgroup.go`).
 
 Guarantees: the pods get nodes in the order of the queue, and each decision counts the earlier pods of the group. The
-group is feasible if one pod is permitted to be bound. If a pod needs preemption, it counts on its node, and its victims
-do not count. The model of the cluster is unchanged after a decision; `apply` changes it.
+group is feasible if one pod is permitted to be bound. A pod that needs preemption counts on its node, and the pod's
+victims do not count. The model of the cluster is unchanged after a decision; `apply` changes it.
 
-If the group has a topology constraint, this is repeated for each set of nodes with the same value of the constraint's
-label. The set on which most pods fit is chosen. If the gate WorkloadAwarePreemption is on and the group is infeasible,
-victims are chosen for the whole group.
+If the group has a topology constraint, the search is repeated for each set of nodes with the same value of the
+constraint's label. The set on which most pods fit is chosen. If the gate WorkloadAwarePreemption is on and the group is
+infeasible, victims are chosen for the whole group.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Guarantees, which are the same as in Kubernetes' `pkg/controller/volume/selinuxwarning`:
 - All pods that have not ended count, even if they never run on the same node.
-- When a conflict begins, an Event about each of the two pods is recorded. While the conflict exists, the metric
-  contains it.
+- When a conflict begins, an Event about each of the two pods is recorded. The metric contains each conflict while the
+  conflict exists.
 - If containers of one pod mount a volume with different labels, an Event about the pod reports the volume.
 
 If the labels within a pod differ or a claim of the pod is not bound, Kubernetes retries the reconcile of the pod.

@@ -3,7 +3,7 @@
 Guarantees: at its start, the controller creates the storage class and the CSIDriver of the simulation if they do not
 exist. The controller does not revert later changes and deletions of these two objects. Each claim gets at most one
 volume, because the claim's uid determines the volume's name. An annotation of a simulated node can make the creation of
-its volumes fail. In this case, the reconcile of the claim is retried with increasing delays.
+its volumes fail. If a claim cannot be provisioned now, the reconcile of the claim is retried with increasing delays.
 
 A key with a namespace and a name stands for a claim, and a key with only a name stands for a volume. The key `*` stands
 for the storage class and the CSIDriver.

@@ -3,7 +3,7 @@
 Guarantees, those of `external-snapshotter` (`pkg/common-controller`, `pkg/sidecar-controller`):
 - A snapshot of a claim gets one VolumeSnapshotContent, because the snapshot's uid determines its name.
 - A snapshot has a finalizer while its VolumeSnapshotContent exists, if the deletion policy is Delete.
-- If a snapshot is deleted, its VolumeSnapshotContent is deleted with it, or kept, according to the deletion policy.
+- The deletion policy decides whether the VolumeSnapshotContent of a deleted snapshot is deleted or kept.
 """
 
 from __future__ import annotations

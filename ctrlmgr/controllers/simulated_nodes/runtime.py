@@ -87,8 +87,8 @@ class ContainerLogReader:
         return run_to_read(
             fields,
             asked_of(fields, self._rules, node.annotations),
-            # A node may still accept the pod later in this second. Therefore the log does not contain output of this
-            # second yet.
+            # A node may still accept the pod later in this second. Therefore the log does not contain output of the
+            # current second yet.
             self._time.seconds(self._clock.now()) if taken_at(fields) else 0.0,
             self._time.end(fields),
             self._container,

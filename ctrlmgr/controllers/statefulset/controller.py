@@ -179,8 +179,8 @@ class StatefulSetReconciler:
 def _do_all(steps: Sequence[Step], control: StatefulPodControl, *, in_order: bool) -> CtrlmgrError | None:
     """Perform the steps of a phase.
 
-    If the StatefulSet is ordered, perform them one by one until the first failure; otherwise perform them with a slow
-    start.
+    If the StatefulSet is ordered, perform the writes one by one until the first failure; otherwise perform the writes
+    with a slow start.
     """
     if not in_order:
         return in_batches(len(steps), lambda number: control.do(steps[number]))[1]

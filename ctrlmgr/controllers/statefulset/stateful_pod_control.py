@@ -85,8 +85,8 @@ class StatefulPodControl:
     def _create_claims(self, pod: Object) -> None:
         """Create a pod's missing claims.
 
-        The method attempts to create each claim. If any attempt failed, it then raises `InternalError` with the errors
-        of all failed attempts.
+        The method attempts to create each claim. If an attempt failed, the method raises `InternalError` with the
+        errors of all failed attempts.
         """
         problems = []
         for desired in new_claims(self._set, ordinal_of(pod)):

@@ -1,7 +1,7 @@
 """Type-checks a policy's CEL expressions against the schemas of the kinds that it matches.
 
 Guarantees: all functions are pure. Type errors are only warnings and never cause the refusal of a policy, because
-admission evaluates `object` and `params` dynamically. If a policy variable is an object or does not compile, it has the
+admission evaluates `object` and `params` dynamically. A policy variable that is an object or does not compile has the
 type dyn. Source: apiserver `pkg/admission/plugin/policy/validating/typechecking.go` (`Check`, `CheckExpression`,
 `buildEnvSet`).
 """

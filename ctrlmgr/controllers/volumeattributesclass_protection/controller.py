@@ -34,7 +34,7 @@ _FIELD: Final = b"olumeAttributesClassName"
 def classes_of(obj: Object) -> frozenset[str]:
     """Return the names of the VolumeAttributesClasses that a volume or claim uses.
 
-    If the object has no class, it is not decoded.
+    The function does not decode an object without a class.
     """
     if not obj.mentions(_FIELD):
         return frozenset()

@@ -78,7 +78,7 @@ class ControllerRefManager:
 
         A cache cannot replace `event_log`, because it may lack the owner's deletion.
 
-        If `finalizer` is given, adopted objects get this finalizer, and lose it when they are released.
+        If `finalizer` is given, adopted objects get the finalizer, and released objects lose the finalizer.
         """
         self._log = event_log
         self._finalizer = finalizer

@@ -17,9 +17,9 @@ The engine calls a kind's `FieldManager` in the order of apiserver's handlers an
              update, without calling `update`; without a live object, `apply(None, body)` and then as a create
 
 - The argument `live` is the stored object with its managedFields; it is None, not an empty object, if the object does
-  not exist. The argument `new` contains the managedFields of the request. If the request's managedFields are absent or
-  equal to the stored managedFields, they are ignored. The value `[{}]`, which a codec also returns for `[]`, clears the
-  stored managedFields. Any other valid value replaces the stored managedFields.
+  not exist. The argument `new` contains the managedFields of the request. The engine ignores a request's managedFields
+  if they are absent or equal to the stored managedFields. The value `[{}]`, which a codec also returns for `[]`, clears
+  the stored managedFields. Any other valid value replaces the stored managedFields.
 - The argument `manager` is the request's fieldManager or, if there is none, the user agent up to its slash. An apply
   requires a fieldManager.
 - The argument `subresource` is the part of the object that is written (`status`, `finalize`, `resize` …). A subresource

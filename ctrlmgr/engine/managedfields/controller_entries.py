@@ -20,7 +20,7 @@ from ctrlmgr.engine.managedfields import FieldManager
 CONTROLLER_MANAGER = "kube-controller-manager"
 """The field manager of the controllers' writes.
 
-In Kubernetes, all controllers are part of this program, kube-controller-manager.
+In Kubernetes, all controllers are part of the program kube-controller-manager.
 """
 
 _decode: Callable[[bytes | msgspec.Raw], dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

@@ -2,8 +2,8 @@
 
 Guarantees: the entry of a manager that wrote in another API version is compared with the fields that the write changes
 in that version. A field that an applier no longer applies is removed only if no manager owns it in any version. The
-conversion between versions uses `Kind.translate`, which may need a webhook (`engine.conversion`). Therefore a caller
-may have to run the functions of this module again.
+conversion between versions uses `Kind.translate`, which may need a webhook (`engine.conversion`). If a conversion is
+missing, a caller must run the functions of this module again.
 
 Source: structured-merge-diff `merge/update.go` (`update`, `prune`, `addBackOwnedItems`, `addBackDanglingItems`).
 """

@@ -2,9 +2,9 @@
 
 The full path of a write decodes a body against its schema, sets defaults, validates it and encodes it again. Decoding,
 defaulting and validation do not change an object in the schema's canonical form, but take more time than all other
-steps of the write. Therefore the verbs of this module skip these three steps, for clients that promise canonical
-objects (`EngineClient`, `canonical`). Tests verify this promise by writing the controllers' objects through the full
-path and comparing the results.
+steps of the write. The verbs of this module skip decoding, defaulting and validation, for clients that promise
+canonical objects (`EngineClient`, `canonical`). Tests verify this promise by writing the controllers' objects through
+the full path and comparing the results.
 
 Guarantees, as on the full path: - Admission decides about every write. If admission needs the object, the write takes
 the full path. - The server sets the uid, the creation time and the deletion time; managedFields name the owners of the

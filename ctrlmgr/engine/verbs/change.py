@@ -73,7 +73,7 @@ def decide_change(
 ) -> Operation[Decision]:
     """Decide a change of the stored object.
 
-    If `uid` is given, the object must have this uid. If the object does not exist, the function `new` returns the
+    If `uid` is given, the object must have the uid `uid`. If the object does not exist, the function `new` returns the
     object to create; if `new` is None, `NotFound` is raised. `managed` says whether the result of `new` already
     includes managed fields. Admission receives the object or, if it is given, the `facet` of the object. If `admitted`
     is set, the engine does not call admission, because admission has already accepted the write in another form.
@@ -149,8 +149,8 @@ def _judge(
 def _seen(request: Request, current: Object) -> Operation[None]:
     """Convert the stored object into the served version, and keep the conversion for later steps.
 
-    As in Kubernetes, later steps use this conversion. If the webhook fails after this step, the write fails only when
-    the new object is converted back into the stored version.
+    As in Kubernetes, later steps use the converted object. If the webhook fails after the first conversion, the write
+    fails only when the new object is converted back into the stored version.
     """
     try:
         yield from request.shown(current)

@@ -1,8 +1,8 @@
 """Deletes an object: converts a decision of `engine.deletion` to proposals that mark or remove the object.
 
 Guarantees: a single append contains the removal of an object and the release of its allocations. An object with a grace
-period of zero is marked and removed in one append. Therefore watchers receive both events, and no other write can occur
-between them.
+period of zero is marked and removed in one append. Watchers receive an event for the mark and an event for the removal,
+and no other write can occur between the two events.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Replaces an object by a new object with the same name: a deletion and a creation in one append.
 
 Guarantees: deletion and creation are decided, admitted and validated like separate requests. The creation is decided as
-if the object were already deleted. An object with this name exists at every revision. If the object has finalizers or a
-grace period, it is marked as terminating and remains, and no new object is created.
+if the object were already deleted. An object with this name exists at every revision. An object with finalizers or a
+grace period is only marked as terminating, and no new object is created.
 """
 
 from __future__ import annotations

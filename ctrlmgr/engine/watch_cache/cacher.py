@@ -2,8 +2,8 @@
 
 Guarantees:
 - **Consistent.** After `step`, the state of every resource is exactly the state at `revision`.
-- **Single-threaded.** One thread owns the cacher: the thread of the server's event loop, or that of a test. Because of
-  this, the module uses no locks and makes no copies.
+- **Single-threaded.** One thread owns the cacher: the thread of the server's event loop, or that of a test. Because one
+  thread owns the cacher, the module uses no locks and makes no copies.
 - **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. While
   `is_behind` is true, any thread may call `read_missing`, and the owner passes the result to `take`.
 - **Cheap reads.** Reading an object takes one look-up, and reading a list one slice. The cost of reading the changes of
@@ -131,8 +131,8 @@ class Cacher:
     def take(self, missing: Sequence[Event] | State) -> None:
         """Apply the result of `read_missing`; if events are still missing, the next `step` sets `is_behind`.
 
-        If the result is a whole state, the cacher drops its recent changes. After that, callers of `changes_after` must
-        read these changes from the log, which raises `Expired`.
+        If the result is a whole state, the cacher drops its recent changes. When the recent changes are dropped,
+        callers of `changes_after` must read older changes from the log; the log raises `Expired`.
         """
         if not isinstance(missing, State):
             self._apply(missing)

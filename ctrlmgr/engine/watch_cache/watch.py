@@ -1,7 +1,7 @@
 """Selects the changes that a watch sends, and the type of each event.
 
 Guarantees (apiserver `pkg/storage/cacher/cache_watcher.go`): a watcher starts with the objects that its selection
-matches. If the watcher applies the events of `transition`, it always has exactly the matching objects. An object that
+matches. A watcher that applies the events of `transition` always has exactly the matching objects. An object that
 begins to match is sent as ADDED. An object that no longer matches is sent as DELETED in its last matching state, but
 with the revision of the change.
 """

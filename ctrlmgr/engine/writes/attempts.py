@@ -154,7 +154,8 @@ def _version(request: Request) -> Revision:
 def _refuse_if_taken(request: Request, decision: Decision) -> None:
     """Raise `AlreadyExists` if another object was created with the same name while the creation called webhooks.
 
-    Without this check, the engine would decide the creation again and call the webhooks again, with the same result.
+    If the function did not raise `AlreadyExists`, the engine would decide the creation again and call the webhooks
+    again, with the same result.
     """
     if not request.asked or request.upserts or decision.shown is None:
         return

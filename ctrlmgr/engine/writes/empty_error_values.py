@@ -1,7 +1,7 @@
 """Formats values in error messages in the form that the request's body contains.
 
 Go distinguishes an empty list or map (`[]`, `{}`) from an absent one (`null`). Decoded objects in ctrlmgr do not
-distinguish them. Therefore these functions read the value for an error message from the body.
+distinguish them. Therefore the functions of this module read the value for an error message from the body.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only one thread writes to the database at a time: the committer's thread, or a caller that finds the committer idle.
 Guarantees:
-- All appends that are in the queue form one group. If only one append is queued, it is committed immediately. After a
+- All appends that are in the queue form one group. A single queued append is committed immediately. After a
   group of several clients' requests, the thread waits briefly for the next requests of the same clients, because larger
   groups need fewer disk syncs. Appends with a cause do not count as requests, because a controller sends its next
   append much later.
@@ -95,7 +95,7 @@ class Committer:
         self._patience = patience
         self._head = head  # the newest revision that is known; only the thread that commits uses this field
         # The size of the next group if each client of the last group sends another request. The thread that commits
-        # writes this field. While no thread commits, only the committer's thread writes it.
+        # writes this field. While no thread commits, only the committer's thread writes this attribute.
         self._crowd = 0
         self._observers: list[Callable[[Sequence[Event]], None]] = []
         self._lock = threading.Lock()

@@ -156,7 +156,7 @@ class PendingAppend:
     def add_done_callback(self, done: Callable[[PendingAppend], None]) -> None:
         """Call `done(self)` exactly once, when the append has ended.
 
-        If it has already ended, call `done` immediately.
+        If the append has already ended, call `done` immediately.
         """
         self._callbacks.append(done)
         if self._ended:

@@ -4,8 +4,8 @@ Guarantees:
 - The log that is read is not changed.
 - Every event keeps its revision, content and hash, so the hash chain of the copy is the chain of the original.
 - The copy contains only states that the log recorded. If all resources were compacted beyond the revision,
-  `copy_floors` raises `Expired`. If only one resource was compacted beyond it, the copy omits the objects whose state
-  is lost.
+  `copy_floors` raises `Expired`. If only one resource was compacted beyond the revision, the copy omits the objects
+  whose state is lost.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Guarantees:
 - The log that is forked is only read. The new log must be empty. One transaction fills the new log, so it is empty
   after a failed fork.
 - The fork contains only states that the log recorded. If all resources were compacted beyond the fork's revision,
-  `fork` raises `Expired`. If only one resource was compacted beyond it, the fork omits the objects whose state is lost.
+  `fork` raises `Expired`. If only one resource was compacted beyond the revision, the fork omits the objects whose
+  state is lost.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ class PostgresEventLog(SQLLog):
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.
 
-        If the connection is lost, it is reopened, with backoff. Raises `LogUnavailable` if the database is still
+        The log reopens a lost connection, with backoff. Raises `LogUnavailable` if the database is still
         unavailable at the deadline, and `LogClosed` if the log is closed meanwhile.
         """
         deadline = None if timeout is None else self._clock.monotonic() + timeout

@@ -35,8 +35,7 @@ _REMEMBERED = 20_000
 _LARGEST_INSERT = 128
 """The maximum number of rows in one INSERT."""
 _USUAL = 16
-"""For inserts of at most this number of rows, there is a prepared statement for each number, because most groups are
-small.
+"""The maximum number of rows for which a statement is prepared for each number of rows, because most groups are small.
 """
 
 
@@ -193,7 +192,7 @@ class SQLiteWriter:
     def _require_our_past(self) -> None:
         """Raise `LogCorrupt` if the log no longer contains this process's last commit.
 
-        If compaction has removed the event of this commit, it cannot be compared, and the log is accepted.
+        If compaction has removed the event of the commit, the hashes cannot be compared, and the log is accepted.
         """
         if self._committed is None or not self._committed[0]:
             return

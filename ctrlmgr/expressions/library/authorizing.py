@@ -1,8 +1,8 @@
 """Authorization checks: `authorizer.group('apps').resource('deployments').check('create').allowed()`.
 
-Guarantees: an authorization check calls the authorizer function of the evaluation. If this function cannot return a
-decision immediately, it raises an exception, which ends the evaluation. The caller evaluates the expression again when
-the decision is known.
+Guarantees: an authorization check calls the authorizer function of the evaluation. If the function cannot return a
+decision immediately, the function raises an exception that ends the evaluation. The caller evaluates the expression
+again when the decision is known.
 
 Source: apiserver `pkg/cel/library/authz.go`.
 """

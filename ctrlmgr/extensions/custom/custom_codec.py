@@ -5,7 +5,7 @@ Guarantees:
   the same as for every kind. `Decoded.problems` lists the fields that were dropped.
 - An encoded object begins with kind, apiVersion and metadata in Go's order, without a resourceVersion. All other fields
   are sorted by name, and numbers are formatted as in Go.
-- If an encoded object is decoded and encoded again, it is unchanged.
+- An encoded object that is decoded and encoded again is unchanged.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
 `unstructuredDefaulter`).

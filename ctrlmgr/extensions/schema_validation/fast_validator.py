@@ -84,7 +84,7 @@ def _is_type(node: Node, *types: str) -> bool:
 def _skips_type(node: Node) -> bool:
     """Return whether strings and lists pass the type check.
 
-    As in Kubernetes, they pass if the schema has a format that is not a format of numbers.
+    As in Kubernetes, numbers pass if the schema has a format that is not a format of numbers.
     """
     return bool(node.format) and "number" not in node.types and "integer" not in node.types
 

@@ -1,7 +1,7 @@
 """Checks that a value has no undeclared fields and no nulls that its schema forbids.
 
 The check is a fast path for the usual case: it walks a value once, changes nothing and tracks no paths. If a value
-fails this check, `structural_pruning` and `null_removal` prune the value.
+fails the check of this module, `structural_pruning` and `null_removal` prune the value.
 """
 
 from __future__ import annotations

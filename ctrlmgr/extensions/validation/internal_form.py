@@ -2,7 +2,7 @@
 
 Kubernetes converts a CustomResourceDefinition to its internal version before validation. If a part (the schema, the
 subresources, the columns or the selectable fields) is equal in all versions, the internal form has this part once, in
-the spec. Therefore validation errors have paths such as `spec.validation…`.
+the spec. Because of the internal form, validation errors have paths such as `spec.validation…`.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/conversion.go`.
 """
@@ -65,8 +65,8 @@ class InternalSpec:
     def has_status(self, part: Part) -> bool:
         """Return whether custom objects have a status subresource.
 
-        For the parts of a version, the result is that of this version. For the parts of the spec, the result is True if
-        any version has the subresource.
+        If `part` belongs to a version, the result is that of the version. If `part` belongs to the spec, the result is
+        True if any version has the subresource.
         """
         if not part.version:
             return self._has_any_status

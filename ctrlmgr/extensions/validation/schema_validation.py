@@ -43,7 +43,9 @@ _UNSUPPORTED: Final = (
 )
 _JUDGED: Final = frozenset((*(keyword for keyword, _ in _UNSUPPORTED), "default", "items", "uniqueItems", EMBEDDED))
 _EXTENSIONS: Final = frozenset((PRESERVE, MAP_TYPE, LIST_TYPE, LIST_MAP_KEYS, RULES))
-"""The `x-kubernetes-…` keywords that need checks. If a schema has none of them, these checks are skipped."""
+"""The `x-kubernetes-…` keywords that need checks. The checks are skipped for a schema that has none of these
+keywords.
+"""
 _breaks_line = re.compile(r"[\n\r]").search
 
 

@@ -37,7 +37,7 @@ _MANIFESTS: Final = "deploy/operator.yaml"
 def write(folder: Path, name: str, group: str, *, deploy: bool = False) -> list[Path]:
     """Write a project called `name` into `folder`, which is created; return the paths of the project's files.
 
-    If `deploy` is set, the project also contains the files to build an image and deploy it.
+    If `deploy` is set, the project also contains the files that build and deploy an image.
     """
     words = _words(name, group)
     found = [*_rendered(words, {**_FILES, **(_DEPLOY if deploy else {})})]

@@ -7,7 +7,7 @@ Guarantees:
 - Resources are followed independently of each other. Therefore two stores may contain states of different points in
   time, as in client-go.
 - The property `revision` reaches the revision of a write of this process only when the cache contains the write.
-  Therefore a controller that has waited for its own writes (`Controller.seen`) finds them in the cache.
+  Therefore a controller that has waited for its own writes (`Controller.seen`) finds these writes in the cache.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ The maximum duration of a watch is twice the minimum, so that watches do not all
 _LONGEST_LIST: Final = 60
 """The maximum duration of a streamed list in seconds, because some servers never send the bookmark that completes it.
 
-After this time, the server ends the streamed list. If the list was complete, the reflector starts an ordinary watch.
+When the maximum duration is over, the server ends the streamed list. If the list was complete, the reflector starts an
+ordinary watch.
 """
 _END_OF_LIST: Final = "k8s.io/initial-events-end"
 _GOES_ON: Final = (ServiceUnavailable, TooManyRequests, InternalError)

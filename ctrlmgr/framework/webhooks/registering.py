@@ -3,7 +3,8 @@
 Guarantees: if an earlier run has left a webhook configuration, the process replaces it, or removes it if the app no
 longer has such functions. When the process stops, it removes a webhook configuration, unless another process has
 registered the same configuration since. Only the leader registers webhooks. If several processes run an app, the API
-server calls only the leader's webhooks. If they are behind a Service, it calls the webhooks of all processes.
+server calls only the leader's webhooks. If the processes are behind a Service, the API server calls the webhooks of all
+processes.
 """
 
 from __future__ import annotations

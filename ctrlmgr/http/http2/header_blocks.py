@@ -133,8 +133,8 @@ class BlockReader:
     def limit_table(self) -> None:
         """Record that the client has acknowledged the setting which forbids a dynamic table (RFC 7541, section 4.2).
 
-        If a client ignores this setting, its blocks are still decoded. A client that sets a table size other than zero
-        is refused.
+        The blocks of a client that ignores the setting are still decoded. A client that sets a table size other than
+        zero is refused.
         """
         self._largest_table = 0
 

@@ -6,8 +6,8 @@ Guarantees:
   continues in a later turn of the event loop.
 - A client is disconnected if it does not send its preface within `Bounds.head_timeout` seconds, or does not complete a
   frame or a header block within the same time. A client without running requests may be idle for the idle timeout.
-- A client can have `Bounds.streams` concurrent requests. If a client exceeds this number, further requests are refused,
-  and the client may send them again.
+- A client can have `Bounds.streams` concurrent requests. If a client exceeds the maximum, the server refuses further
+  requests, and the client may send these requests again.
 - While a client does not read, its input is not processed. Therefore automatic replies to SETTINGS and PING frames
   cannot accumulate.
 - Frames that request nothing are called noise. A client that sends more than `Bounds.noise` such frames within
@@ -44,7 +44,7 @@ from ctrlmgr.http.request_head import Malformed
 from ctrlmgr.http.server_context import ServerContext
 
 _UNREAD = 1024 * 1024
-"""If at least this number of output bytes is pending, the client counts as not reading."""
+"""The number of pending output bytes from which on the client counts as not reading."""
 
 _TOGETHER = 16
 """Maximum number of requests that start in one turn of the event loop."""
@@ -55,7 +55,7 @@ ms.
 """
 
 _USUAL_HEAD = 512
-"""If a head has more fields (or pieces) than this number, each further field counts as noise.
+"""The number of fields (or pieces) in a head after which each further field counts as noise.
 
 The number of fields is limited because a single byte can encode a field.
 """
@@ -399,7 +399,7 @@ class Http2Connection(BaseConnection):
             self.send(frames.reset(number, Code.NO_ERROR))
 
     def forget(self, channel: Channel) -> None:
-        """Remove an ended channel. If it was the last channel and the server is stopping, close the connection."""
+        """Remove an ended channel. If the channel was the last one and the server is stopping, close the connection."""
         if self._channels.pop(channel.number, None) is None:
             return
         self._roomless.pop(channel, None)

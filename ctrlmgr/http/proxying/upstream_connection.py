@@ -25,7 +25,7 @@ from ctrlmgr.http.tunnel import ROOM, Receiver, close_when_written, read_all
 AHEAD: Final = 256 * 1024
 """Maximum bytes of a response that are read before the application asks for them."""
 _UNREAD: Final = 128 * 1024
-"""If at least this number of output bytes is pending, the server counts as not reading."""
+"""The number of pending output bytes from which on the other server counts as not reading."""
 _HEAD_BYTES: Final = 1 << 20
 _HEAD_COUNT: Final = 1000
 _SWITCHING: Final = 101

@@ -74,7 +74,7 @@ def infer_slices(step: Step, past: PastSteps) -> Inference | None:
 
 
 def _of_deleted(step: Step, service: Step | None, controller: str) -> Inference | None:
-    """If a deleted Service caused the deletion of Endpoints or an EndpointSlice, infer this cause."""
+    """Infer the deletion of a Service as the cause of the deletion of its Endpoints or EndpointSlice."""
     if service is None or service.type is not EventType.DELETED:
         return None
     return inferred(controller, "it is deleted with its Service", [(service, "the Service was deleted")])

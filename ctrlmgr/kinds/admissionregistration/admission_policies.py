@@ -148,7 +148,7 @@ class MutatingPolicyStrategy(PolicyStrategy):
 def mutating_operation_errors(match: Raw, path: Path) -> Iterator[FieldError]:
     """Yield errors for operations such as CONNECT that have no object to change.
 
-    As in Kubernetes, the path of such an error contains no index.
+    As in Kubernetes, the path of an error in an expression contains no index.
     """
     for rule in match.get("resourceRules") or ():
         for operation in rule.get("operations") or ():

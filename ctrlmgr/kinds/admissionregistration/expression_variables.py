@@ -252,7 +252,7 @@ def expression_errors(
 ) -> Iterator[FieldError]:
     """Yield the compilation errors of a CEL expression.
 
-    If `shown_as` is given, the errors show this string instead of the expression.
+    If `shown_as` is given, the errors show `shown_as` instead of the expression.
     """
     try:
         scope.compile(source, expected)

@@ -94,5 +94,5 @@ class Allocation:
                 return None
             port = first + index
         self._ports.add(port)
-        # In a dry run, Go's port number overflows, because it is an int32.
+        # In a dry run, Go's port number overflows, because Go's type of the port number is int32.
         return port if port <= _LARGEST else port - 2 * (_LARGEST + 1)

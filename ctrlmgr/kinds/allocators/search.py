@@ -33,7 +33,7 @@ LARGEST_INDEX = 1 << 20
 PROBES = 64
 """The maximum number of random look-ups; after that, all values of a band are searched."""
 _MOST_CHANGES = 5000
-"""If a view has at least this number of changes, the bit array is not updated but built again."""
+"""The number of changes in a view from which on the bit array is built again instead of updated."""
 
 
 class Range(Protocol):

@@ -1,7 +1,7 @@
 """The address ranges of Services: the ranges in the settings, and the ranges of every ready ServiceCIDR (KEP-1880).
 
 Guarantees:
-- A ServiceCIDR is used while it is ready and not being deleted. If a ServiceCIDR has no condition Ready, it counts as
+- A ServiceCIDR is used while it is ready and not being deleted. A ServiceCIDR without the condition Ready counts as
   ready. If several ServiceCIDRs have the same range, the range is used as long as one of them is ready.
 - The ranges in the settings are searched first, and they are used even before their ServiceCIDR exists.
 - Addresses are allocated only for IP families with a range in the settings, as in Kubernetes' API server.

@@ -87,7 +87,7 @@ class AddressRange:
 
     @property
     def base(self) -> str:
-        """The address of the network itself. In a dry run, this address is returned instead of an allocated address."""
+        """The address of the network itself; a dry run returns this address instead of an allocated address."""
         return str(self.network.network_address)
 
     def __str__(self) -> str:

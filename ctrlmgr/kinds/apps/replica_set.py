@@ -64,7 +64,7 @@ def _long_name(name: str, is_prefix: bool) -> list[str]:
 class ReplicationControllerStrategy(TemplateStrategy):
     """The strategy of v1 ReplicationControllers.
 
-    If a ReplicationController has no selector, it selects the pods with the labels of its template.
+    A ReplicationController without a selector selects the pods with the labels of its template.
     """
 
     default_propagation = "Orphan"

@@ -1,8 +1,8 @@
 """Converts HorizontalPodAutoscalers between autoscaling/v1 and autoscaling/v2.
 
 Guarantees: if a value has no field in autoscaling/v1, an annotation contains the value as JSON, so that a round trip
-loses nothing. In autoscaling/v2, a HorizontalPodAutoscaler never has these annotations. Malformed annotations are
-ignored.
+loses nothing. In autoscaling/v2, a HorizontalPodAutoscaler never has the annotations of the conversion. Malformed
+annotations are ignored.
 
 Source: Kubernetes' `pkg/apis/autoscaling/v1/conversion.go`, `annotations.go` and `helpers.go`.
 """

@@ -19,7 +19,7 @@ from ctrlmgr.golang.go_text import quote
 
 _LARGEST = (1 << 63) - 1
 _FEW_DIGITS = 4
-"""If a number has more than this number of digits, the fast parser is not used."""
+"""The maximum number of digits of a number that the fast parser reads."""
 _NAMED = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",

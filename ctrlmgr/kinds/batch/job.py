@@ -243,7 +243,7 @@ def _immutable(type_: str, new: Any, old: Any, path: Path) -> list[FieldError]:
 def _may_be_rescheduled(job: Unstructured) -> bool:
     """Return whether a Job is suspended and has no running pods.
 
-    In this case, its template may be changed (KEP-2926, KEP-5440).
+    The template of a suspended Job without running pods may be changed (KEP-2926, KEP-5440).
     """
     status = job.get("status") or {}
     if not (job.get("spec") or {}).get("suspend") or status.get("active"):

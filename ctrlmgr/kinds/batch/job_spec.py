@@ -29,8 +29,8 @@ _COUNTS = (
     "maxFailedIndexes",
 )
 _MOST = 100_000
-"""The maximum of `parallelism` and of the number of failed indexes. If the Job has a backoff limit per index, it is
-also the maximum of `completions`.
+"""The maximum of `parallelism` and of the number of failed indexes. For a Job with a backoff limit per index, the value
+is also the maximum of `completions`.
 """
 _MOST_OF_MANY = 10_000
 """The maximum of `parallelism` and of the number of failed indexes for a Job whose `completions` exceed the limit

@@ -18,7 +18,8 @@ NOT_POSITIVE = "must be greater than zero"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _DATA_SOURCES = ("dataSource", "dataSourceRef")
 _VOLUME_MODES = ("Block", "Filesystem")
-# In this error, Kubernetes shows the path of the other field. The Go type of that path has no public fields.
+# In the error about differing data sources, Kubernetes shows the path of the other field as the value. The Go type of a
+# path has no public fields.
 _PATH: dict[str, Any] = {}
 _CORE_GROUP = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
 

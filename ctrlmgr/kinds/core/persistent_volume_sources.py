@@ -86,7 +86,7 @@ def _validate_full_reference(secret: Source, path: Path) -> list[FieldError]:
 def _iscsi(source: Source, path: Path) -> list[FieldError]:
     """Validate an iSCSI source like the source of a pod's volume, with two differences.
 
-    If there is a reference to a secret, it must have a name. The error about the initiator's name does not contain the
+    A reference to a secret must have a name. The error about the initiator's name does not contain the
     allowed prefixes.
     """
     unnamed = validate_reference(source, "secretRef", path)

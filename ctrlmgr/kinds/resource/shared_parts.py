@@ -1,7 +1,7 @@
 """Validates parts that several kinds of resource.k8s.io have: bounded lists, names, taints, and driver configurations.
 
-In Kubernetes' declarative validation, some of these rules are only alpha. Therefore the errors of this module are the
-same as in the file below.
+In Kubernetes' declarative validation, some rules of this module are only alpha. Therefore the errors of this module are
+the same as in the file below.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """

@@ -2,7 +2,7 @@
 
 The controller runs one autoscaling pass. The pass reads the recorded autoscaler, its target, its pods, and the metrics
 in its status. Guarantee: an unrecorded value is never chosen so that the result matches. Instead, the pass runs once
-with each extreme of an unrecorded value. If the results of these passes differ, the decision cannot be judged
+with each extreme of an unrecorded value. If the passes have different results, the decision cannot be judged
 (`Unknown`). Unrecorded values are: the set of recently started pods that had metrics; recommendations before the
 recording, and the exact time of recommendations; and a total of which only a rounded average is recorded.
 """

@@ -1,7 +1,7 @@
 """Exports a log of ctrlmgr as a recording, with the author of each change.
 
-Guarantees: the recording begins with an ADDED event for each object that exists at the start revision. After these, it
-contains each later event once, in order.
+Guarantees: the recording begins with an ADDED event for each object that exists at the start revision. After the
+initial objects, the recording contains each later event once, in order.
 """
 
 from __future__ import annotations

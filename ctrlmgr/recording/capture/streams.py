@@ -1,8 +1,8 @@
 """Follows one resource of a cluster during a recording.
 
 Guarantees: after an interruption, the watch continues at the last revision that was received. If the server has
-compacted that revision, the stream lists the resource again, and sends the new list as a message. If a kind is no
-longer served, the stream retries until it is stopped. All messages are put on one queue, in the server's order.
+compacted that revision, the stream lists the resource again, and sends the new list as a message. The stream of a kind
+that is no longer served retries until the stream is stopped. All messages are put on one queue, in the server's order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Copies fields that admission set in recorded pods to the replay's pods, because a replay runs no admission.
 
 Admission sets the ServiceAccount of a new pod, and adds a volume with its token under a random name. The controller
-that creates the pod writes neither of these fields. Therefore the pods that ctrlmgr's controllers create get these
-fields from the recorded pods. Source: Kubernetes' `plugin/pkg/admission/serviceaccount`.
+that creates the pod writes neither of these fields. Therefore the pods that ctrlmgr's controllers create get the fields
+that admission set from the recorded pods. Source: Kubernetes' `plugin/pkg/admission/serviceaccount`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class KindOwnership(Protocol):
     is_shared: bool
     """Whether both clients and several controllers write objects of this kind.
 
-    If so, the replay calls the other owned kinds first, and does not notify this kind of changes of other kinds.
+    If True, the replay calls the other owned kinds first, and does not notify this kind of changes of other kinds.
     """
 
     expects_others: bool

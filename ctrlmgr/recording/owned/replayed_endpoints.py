@@ -1,8 +1,8 @@
 """Endpoints in a replay: the recorded controller's writes are expected, other clients' writes are inputs.
 
-"Our" controller is the controller of ctrlmgr, in contrast to the recorded controller. ctrlmgr's controller could act
-after every input, but its result matters only at checkpoints, and when later results depend on its result. Therefore
-our controller acts on a triggered object
+"Our" controller is the controller of ctrlmgr, in contrast to the recorded controller. Our controller could act after
+every input, but its result matters only at checkpoints, and when later results depend on its result. Therefore our
+controller acts on a triggered object
 
 1. before an input changes that object, because the client edited the controller's last result, and the edit stays until
 a later trigger; 2. when the recorded controller created or deleted the object, because a deletion also removes clients'

@@ -191,7 +191,7 @@ class OwnedNamespaces:
     def take_past(self, change: Change) -> bool:
         """Record a namespace of the past.
 
-        If the namespace is terminating, it counts as terminating since its deletion request.
+        A terminating namespace counts as terminating since its deletion request.
         """
         obj = change.object
         self._changed.add(obj.key)

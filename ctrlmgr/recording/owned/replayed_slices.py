@@ -11,9 +11,9 @@ Our controller acts on EndpointSlices at checkpoints. The controller also acts b
 controller has written the Service's slices since our controller last acted. The controller must act before the Service
 changes, because a Service that loses its selector keeps its last slices.
 
-EndpointSlices refer to the nodes of their endpoints, but a recording may contain no Nodes. In that case, the replay
-creates the nodes that recorded slices name, each in the first zone that is recorded for it. The comparison then only
-verifies that all endpoints on a node have the same zone.
+EndpointSlices refer to the nodes of their endpoints, but a recording may contain no Nodes. For a recording without
+Nodes, the replay creates the nodes that recorded slices name, each in the first zone that is recorded for the node. The
+comparison then only verifies that all endpoints on a node have the same zone.
 """
 
 from __future__ import annotations

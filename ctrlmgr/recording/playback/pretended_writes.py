@@ -5,8 +5,8 @@ them. Therefore a controller runs unchanged, and the list contains the writes th
 
 `PretendedWrites` refuses invalid writes as usual (a conflict, the creation of an existing object), and does not list
 them. A response has the revision of the existing object or, for a new object, the newest revision. Therefore a client
-that starts a watch at this revision gets all later changes of the recording. The list keeps only the newest `KEPT`
-writes.
+that starts a watch at the revision of a pretended write gets all later changes of the recording. The list keeps only
+the newest `KEPT` writes.
 """
 
 from __future__ import annotations

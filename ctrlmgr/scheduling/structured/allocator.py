@@ -373,7 +373,7 @@ class _Search:
     def _count(self, device: Device, sign: int) -> bool:
         """Consume (1) or release (-1) the counters of a device.
 
-        Return whether the counters suffice. If they do not suffice, the counters stay unchanged.
+        Return whether the counters suffice. If the counters do not suffice, they stay unchanged.
         """
         if not sign or not device.fields.get("consumesCounters"):
             return True

@@ -59,8 +59,8 @@ def _result(chosen: ChosenDevice, new_id: Callable[[], str]) -> dict[str, Any]:
 def _text(amount: int, requested: str | None, capacity: Fields) -> str:
     """Return an amount of capacity in billionths as a quantity.
 
-    If the request or the device's capacity has this amount, its notation is used. A rounded amount gets a canonical
-    notation.
+    The result has the notation of the request or of the device's capacity, if one of them has the amount. A rounded
+    amount gets a canonical notation.
     """
     policy = capacity.get("requestPolicy") or {}
     bounds = policy.get("validRange") or {}

@@ -34,7 +34,7 @@ class Translation:
         client.write(lowest, b"")  # notifies the client that the connection is established
 
     async def run(self) -> None:
-        """Wait until both connections are closed. If this coroutine is cancelled, both connections are aborted."""
+        """Wait until both connections are closed. A cancellation of the coroutine aborts both connections."""
         try:
             await self._over
         finally:

@@ -119,7 +119,7 @@ class Partial:
     def list(self, listing: Listing) -> Iterator[bytes]:
         """Yield an encoded list of objects' metadata.
 
-        In contrast to the items of other lists, these items contain kind and apiVersion.
+        In contrast to the items of other lists, the items of metadata lists contain kind and apiVersion.
         """
         if self._form.kind != "PartialObjectMetadataList":
             raise NotAcceptable(

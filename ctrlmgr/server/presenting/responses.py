@@ -66,7 +66,7 @@ def text(code: int, words: str, *headers: Header) -> Response:
 def overloaded(error: ApiError) -> Response:
     """Return the response for a request that is refused because too many requests run.
 
-    As in Kubernetes, this response is not a Status.
+    As in Kubernetes, the body of the response is plain text, and not a Status.
     """
     seconds = error.details.retry_after_seconds if error.details else 0
     return text(error.code, f"{error}\n", (b"retry-after", b"%d" % seconds))

@@ -25,8 +25,8 @@ from ctrlmgr.simulation.simulated_network import Network
 MOST_INPUT: Final = 16 << 20
 """The maximum size of the input, in bytes."""
 _RETRIED: Final = 64 * 1024
-"""If the input has at most this size in bytes, the command is computed again for each piece of the input. For a longer
-input, the command is computed only once, at the end of the input.
+"""The maximum size of the input in bytes for which the command is computed again for each piece of the input. For a
+longer input, the command is computed only once, at the end of the input.
 """
 _NOT_FOUND: Final = ContainerExit(127)
 _KEYS: Final = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+")

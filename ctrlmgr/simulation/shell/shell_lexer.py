@@ -108,7 +108,7 @@ def _quoted(text: str) -> str:
 def piece(text: str, at: int) -> int:
     """Return the end of the quoted, substituted or plain part of a word that begins at the position `at`.
 
-    If no part of a word begins at this position, return `at`.
+    If no part of a word begins at `at`, return `at`.
     """
     first = text[at]
     if first == "'":

@@ -28,7 +28,7 @@ _RESTARTS = "non-sidecar init containers with a resize policy of RestartContaine
 def keep_all_but_resources(new: Unstructured, old: Unstructured) -> None:
     """Revert, in place, everything in a write to `/resize` except resources and resize policies.
 
-    If the write adds, removes or reorders containers, these changes are not reverted, so that validation refuses the
+    The function does not change a write that adds, removes or reorders containers, so that validation refuses the
     write.
     """
     spec, before = new.get("spec") or {}, old.get("spec") or {}

@@ -23,8 +23,8 @@ DEFAULT_TOLERATIONS = tuple(
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for taint in ("not-ready", "unreachable")
 )
-"""The taints that a pod tolerates by default, with the seconds of the default toleration. If a pod already has a
-toleration for such a taint, it gets no default toleration.
+"""The taints that a pod tolerates by default, with the seconds of the default toleration. A pod that already tolerates
+one of these taints gets no default toleration for the taint.
 """
 NOT_POSITIVE = "must be greater than zero"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

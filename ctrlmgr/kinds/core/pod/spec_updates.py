@@ -73,7 +73,7 @@ def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], spec: Any) 
     for field in ("containers", "initContainers"):
         for container in found.get(field) or ():
             resources = container.get("resources") or {}
-            # In this case, the requests are not nil, because their defaults are the limits.
+            # If the limits are empty, the requests are not nil, because their defaults are the limits.
             if resources.get("limits") == {}:
                 resources.setdefault("requests", {})
     return found

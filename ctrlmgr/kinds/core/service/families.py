@@ -54,7 +54,7 @@ def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequ
 def _asks_for_nothing(spec: Unstructured) -> bool:
     """Return whether a Service requests no IP families, like most new Services.
 
-    If the result is True, the other steps of this module are skipped.
+    If the function returns True, the other steps of this module are skipped.
     """
     linked = spec.get("clusterIP") or spec.get("clusterIPs") or spec.get("ipFamilies")
     return not linked and spec.get("ipFamilyPolicy") is None

@@ -3,7 +3,7 @@
 Guarantees:
 
 - The append that stores a Service also adds the claims on its new addresses and ports, and deletes the claims on
-  released addresses and ports. If an update changes neither addresses nor ports, it changes no claim.
+  released addresses and ports. An update that changes neither addresses nor ports changes no claim.
 - Errors have Kubernetes' messages and status codes. The status code is 422 if a requested value is not available, and
   500 if a range is full.
 

@@ -125,6 +125,6 @@ def token_source() -> dict[str, Any]:
 
 
 TOKEN_SOURCE: Final = token_source()
-"""The volume source that contains a service account's token, as a constant. If a pod's volume equals this constant, the
-volume is valid and need not be validated.
+"""The volume source that contains a service account's token, as a constant. A volume source that equals this constant
+is valid and need not be validated.
 """
