@@ -272,6 +272,6 @@ CREATE TABLE schema_support (
 	PRIMARY KEY (oldest)
 );
 
-INSERT INTO alembic_version (version_num) VALUES ('0008');
+INSERT INTO alembic_version (version_num) VALUES ('0009');
 
 INSERT INTO schema_support (oldest) VALUES ('0008')

@@ -23,7 +23,7 @@ from ctrlmgr.errors import CopyUnfinished, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.hash_chain import GENESIS
 from ctrlmgr.eventlog.log_tables import log_epoch, log_head, schema_support
 
-LATEST = "0008"
+LATEST = "0009"
 """The name of the newest migration; a test compares it with the migrations folder."""
 UNFINISHED = f"unfinished copy {LATEST}"
 """The version that marks an unfinished copy of a log; only the copy command uses such a database."""

@@ -151,6 +151,18 @@ def test_a_server_continues_with_the_oldest_log(old_url: str, tmp_path: Path) ->
         assert settings["data"] == {"color": "green"}
 
 
+@pytest.mark.postgres
+def test_bodies_are_compressed_with_lz4_where_postgresql_supports_it(postgres_url: str) -> None:
+    engine = open_engine(postgres_url)
+    with engine.connect() as connection:
+        supported = connection.execute(
+            text("SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression'")
+        ).scalar_one()
+        query = "SELECT attcompression FROM pg_attribute WHERE attrelid = 'event'::regclass AND attname = 'body'"
+        assert connection.execute(text(query)).scalar_one() == ("l" if supported else "")
+    engine.dispose()
+
+
 def test_two_versions_use_a_database_whose_newer_schema_supports_the_older(url: str, tmp_path: Path) -> None:
     """The newer ctrlmgr only adds a table and a column, and the older one is this ctrlmgr."""
     migrate(url)
