@@ -95,6 +95,10 @@ def test_the_environment_names_the_file_and_a_flag_overrides_it(tmp_path: Path) 
 VALUES = {
     "data_dir": "/elsewhere",
     "database.url": "memory:",
+    "metrics.disabled": "apiserver_request_total",
+    "metrics.allow_labels": "apiserver_request_total,verb=GET,LIST",
+    "metrics.allow_labels_manifest": "labels.yaml",
+    "metrics.show_hidden_for_version": "1.35",
     "server.peer_ca_file": "ca.crt",
     "server.peer_advertise_ip": "192.0.2.7",
     "server.peer_advertise_port": "443",

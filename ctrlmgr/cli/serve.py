@@ -45,7 +45,7 @@ USUAL = (
 )
 """The options of `ctrlmgr serve` that the short `--help` describes."""
 
-_SECTIONS_OF_CONTROLLERS = ("controllers", "leader_election", "log")
+_SECTIONS_OF_CONTROLLERS = ("controllers", "leader_election", "log", "metrics")
 _USED_BY_CONTROLLERS = (
     "service_accounts.private_key_file",
     "authentication.client_ca_file",
@@ -124,6 +124,7 @@ def serve(
         from ctrlmgr.serve import serve as run
 
     configure_logging(loaded.settings)
+    _filter_metrics(loaded.settings)
     if (what := playing(recording, options)) is not None:
         if at:
             raise click.UsageError(
@@ -148,6 +149,17 @@ def serve(
         loaded.settings,
         started=lambda application: _greet(application, loaded) if is_for_people else None,
         read_settings=reader(),
+    )
+
+
+def _filter_metrics(settings: Settings) -> None:
+    from ctrlmgr.metric_filters import read_filters, use_filters
+
+    metrics = settings.metrics
+    use_filters(
+        read_filters(
+            metrics.disabled, metrics.allow_labels, metrics.allow_labels_manifest, metrics.show_hidden_for_version
+        )
     )
 
 

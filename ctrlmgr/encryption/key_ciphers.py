@@ -34,6 +34,8 @@ class KeyCipher(Protocol):
 
     prefix: str
     """The prefix of the values that this cipher encrypts; values with this prefix are decrypted with this cipher."""
+    provider: str = ""
+    """The name of the KMS that this cipher calls; empty if this cipher calls none."""
 
     def encrypt(self, value: bytes, context: bytes) -> bytes:
         """Return the encrypted value; the decryption needs the same `context`."""
@@ -44,6 +46,10 @@ class KeyCipher(Protocol):
     def is_current(self, value: bytes) -> bool:
         """Return whether a new value would be encrypted with the same key as `value`."""
         return True
+
+    def key_id(self, value: bytes) -> str:
+        """Return the id of the KMS's key that encrypted a value; empty if no KMS encrypted the value."""
+        return ""
 
     def require_usable(self) -> None:
         """Raise `LogError` if no object may be encrypted at the moment."""

@@ -19,6 +19,7 @@ from ctrlmgr.settings.authorization_settings import AuthorizationSettings
 from ctrlmgr.settings.cluster_settings import ClusterSettings
 from ctrlmgr.settings.controller_settings import ControllerSettings, LeaderElectionSettings
 from ctrlmgr.settings.kubelet_settings import KubeletSettings
+from ctrlmgr.settings.metrics_settings import MetricsSettings
 from ctrlmgr.settings.server_settings import ServerSettings
 from ctrlmgr.settings.setting_declaration import Setting, kinds_of
 from ctrlmgr.settings.setting_types import (
@@ -407,6 +408,7 @@ class Settings:
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     clusters: ClusterSettings = field(default_factory=ClusterSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
     declared: Mapping[type[Any], Any] = field(default_factory=dict, compare=False)
     """The values of the settings classes that `declaration.declare` has added; `of` reads these values."""

@@ -91,7 +91,7 @@ def test_a_fixed_flag_accepts_only_its_value() -> None:
         translate({"--cloud-provider": "gce"})
 
 
-@pytest.mark.parametrize("flag", ["--cloud-config", "--disabled-metrics", "--egress-selector-config-file"])
+@pytest.mark.parametrize("flag", ["--cloud-config", "--debug-socket-path", "--egress-selector-config-file"])
 def test_an_empty_value_asks_for_nothing(flag: str) -> None:
     assert translate({flag: ""}) == ({}, ())
 

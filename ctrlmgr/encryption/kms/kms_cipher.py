@@ -53,7 +53,7 @@ class KmsCipher(KeyCipher):
 
     def __init__(self, name: str, client: KmsClient, clock: Clock) -> None:
         """Create a cipher for the plugin with this name in the configuration, without calling the plugin."""
-        self.name = name
+        self.name = self.provider = name
         self.prefix = f"{PREFIX}{name}:"
         self.problem: str | None = None
         """The reason why the last check failed; None if the last check succeeded."""
@@ -145,11 +145,15 @@ class KmsCipher(KeyCipher):
         except KmsCallFailed as error:
             raise LogUnavailable(f"failed to decrypt DEK, error: {error}") from error
 
+    def key_id(self, value: bytes) -> str:
+        """Return the id of the key that encrypted a value."""
+        return Encrypted.decode_stored(value).key_id
+
     def is_current(self, value: bytes) -> bool:
         """Return whether the plugin's current key encrypted a value; raises `LogUnavailable` if the plugin fails."""
         if not self._key_id:
             self.check()
-        return Encrypted.decode_stored(value).key_id == self._key_id
+        return self.key_id(value) == self._key_id
 
     def require_usable(self) -> None:
         """Raise `LogError` if the plugin has not been healthy for too long."""

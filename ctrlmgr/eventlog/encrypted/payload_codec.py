@@ -38,6 +38,15 @@ from ctrlmgr.encryption.key_providers import KeyProviders
 from ctrlmgr.encryption.kms.kms_cipher import KmsCipher
 from ctrlmgr.errors import BadRequest, LogCorrupt, LogUnavailable
 from ctrlmgr.eventlog.encrypted.data_keys import TEXTS, DataKey, DataKeys
+from ctrlmgr.eventlog.encrypted.encryption_metrics import (
+    CACHE_MISSES,
+    DATA_KEYS,
+    FROM_STORAGE,
+    GENERATION_FAILURES,
+    GENERATION_SECONDS,
+    TO_STORAGE,
+    KeyUse,
+)
 from ctrlmgr.eventlog.event import Failure
 from ctrlmgr.eventlog.hash_chain import Place
 from ctrlmgr.eventlog.purged_payload import PayloadHead, payload_head
@@ -81,6 +90,8 @@ class PayloadCodec:
         self._lock = threading.Lock()  # held while a data key is added
         self._current: dict[str, _Current | None] = {}  # by resource; None if the resource is not encrypted
         self._seeds: dict[str, bytes] = {}  # by the id of the data key
+        self._uses: dict[tuple[str, str], KeyUse] = {}  # by the id of the data key and the direction
+        self._held: dict[str, str] = {}  # the providers of data keys that a KMS encrypted, by the id of the data key
 
     def encrypts(self, resource: Resource) -> bool:
         """Return whether new objects of a resource are encrypted."""
@@ -99,7 +110,9 @@ class PayloadCodec:
             return body
         current.cipher.require_usable()
         head = payload_head(body)
+        began = self._clock.monotonic()
         sealed = self._sealed(current, place, body)
+        self._count(current.id, TO_STORAGE, began)
         return _encode(_Envelope(head.kind, head.api_version, head.metadata, sealed))
 
     def plain(self, place: Place, payload: bytes) -> bytes:
@@ -112,7 +125,36 @@ class PayloadCodec:
         if _MARK not in payload:
             return payload
         envelope = _opened(payload)
-        return payload if envelope is None else self._unsealed(place, envelope.encrypted, payload)
+        if envelope is None:
+            return payload
+        began = self._clock.monotonic()
+        try:
+            found = self._unsealed(place, envelope.encrypted, payload)
+        except LogCorrupt:
+            self._count(_key_of(envelope.encrypted), FROM_STORAGE, None)
+            raise
+        self._count(_key_of(envelope.encrypted), FROM_STORAGE, began)
+        return found
+
+    def _count(self, id: str, direction: str, began: float | None) -> None:
+        """Count the use of a data key since `began`; None if the data key could not decrypt a payload."""
+        use = self._uses.get((id, direction)) or self._new_use(id, direction)
+        if use is None:
+            return
+        if began is None:
+            use.failed()
+        else:
+            use.succeeded(self._clock.monotonic() - began, self._clock.now())
+
+    def _new_use(self, id: str, direction: str) -> KeyUse | None:
+        """Return the counters of a data key; None if the log has no such data key."""
+        row = next((each for each in self._keys.all() if each.id == id), None)
+        cipher = None if row is None else next(self._matching(row), None)
+        if row is None or cipher is None:
+            return None
+        key_id = cipher.key_id(_encrypted_of(row, cipher))
+        use = self._uses[id, direction] = KeyUse(row.resource, direction, cipher.prefix, cipher.provider, key_id)
+        return use
 
     def hidden(self, text: str) -> str:
         """Return the stored form of an error text: encrypted if the log encrypts the objects of any resource."""
@@ -135,7 +177,7 @@ class PayloadCodec:
         envelope = _opened(payload) if _MARK in payload else None
         if envelope is None:
             return text
-        named = envelope.encrypted.removeprefix(_PREFIX).partition(":")[0]
+        named = _key_of(envelope.encrypted)
         resource = next((each.resource for each in self._keys.all() if each.id == named), "")
         place = (resource, envelope.metadata.namespace, envelope.metadata.name)
         return self._unsealed(place, envelope.encrypted, payload).decode()
@@ -174,19 +216,32 @@ class PayloadCodec:
         return seed
 
     def _unwrapped(self, key: DataKey) -> bytes:
-        for cipher in self._ciphers(key.resource):
-            if key.wrapped.startswith(cipher.prefix):
-                try:
-                    return cipher.decrypt(b64decode(key.wrapped[len(cipher.prefix) :]), _key_context(key))
-                except (KeyRefused, ValueError) as error:
-                    raise LogUnavailable(
-                        f"data key {key.id} of {key.resource} cannot be decrypted with {cipher.prefix}: the key in the "
-                        "EncryptionConfiguration is not the one that encrypted it"
-                    ) from error
+        for cipher in self._matching(key):
+            try:
+                seed = cipher.decrypt(_encrypted_of(key, cipher), _key_context(key))
+            except (KeyRefused, ValueError) as error:
+                raise LogUnavailable(
+                    f"data key {key.id} of {key.resource} cannot be decrypted with {cipher.prefix}: the key in the "
+                    "EncryptionConfiguration is not the one that encrypted it"
+                ) from error
+            if cipher.provider:
+                CACHE_MISSES.inc()
+                self._hold(key.id, cipher)
+            return seed
         raise LogUnavailable(
             f"data key {key.id} of {key.resource} was encrypted with {_prefix_of(key)}, which the "
             "EncryptionConfiguration does not have for this resource"
         )
+
+    def _matching(self, key: DataKey) -> Iterator[KeyCipher]:
+        """Yield the ciphers that may have encrypted a data key."""
+        return (each for each in self._ciphers(key.resource) if key.wrapped.startswith(each.prefix))
+
+    def _hold(self, id: str, cipher: KeyCipher) -> None:
+        """Count a data key that this process can use without its KMS."""
+        if cipher.provider:
+            self._held[id] = cipher.provider
+            DATA_KEYS.labels(cipher.provider).set(sum(each == cipher.provider for each in self._held.values()))
 
     def _ciphers(self, resource: str) -> Sequence[KeyCipher]:
         return self._providers.of_texts() if resource == TEXTS else self._providers.of(Resource.parse(resource))
@@ -209,11 +264,22 @@ class PayloadCodec:
         if mine := [each for each in of_resource if _is_current(each, ciphers[0])]:
             seed = self._seeds.get(mine[-1].id) or self._unwrapped(mine[-1])
             return _Current(mine[-1].id, self._seeds.setdefault(mine[-1].id, seed), ciphers[0])
-        now, seed = self._clock.now(), self._random(_SEED)
-        key = DataKey(self._random(8).hex(), resource, "", now, now)
-        self._keys.add(key._replace(wrapped=_wrapped(ciphers[0], key, seed)))
+        key, seed = self._added(resource, ciphers[0])
         self._seeds[key.id] = seed
+        self._hold(key.id, ciphers[0])
         return _Current(key.id, seed, ciphers[0])
+
+    def _added(self, resource: str, cipher: KeyCipher) -> tuple[DataKey, bytes]:
+        """Add a data key to the log, and return the data key in its stored and its plain form."""
+        began, now, seed = self._clock.monotonic(), self._clock.now(), self._random(_SEED)
+        key = DataKey(self._random(8).hex(), resource, "", now, now)
+        try:
+            self._keys.add(key._replace(wrapped=_wrapped(cipher, key, seed)))
+        except BaseException:
+            GENERATION_FAILURES.inc()
+            raise
+        GENERATION_SECONDS.observe(self._clock.monotonic() - began)
+        return key, seed
 
     @property
     def content_hash(self) -> str:
@@ -232,6 +298,7 @@ class PayloadCodec:
             previous, self._providers = self._providers, providers
             self._current = changed._current
             self._seeds |= changed._seeds
+            self._uses = {}
         previous.close()
 
     @property
@@ -243,6 +310,7 @@ class PayloadCodec:
         """Add a data key for each resource whose cipher has changed its key; raises `LogUnavailable` if that fails."""
         with self._lock:
             self._current = {resource: self._chosen(resource) for resource in self._current}
+            self._uses = {}  # a rotation may have encrypted the data keys with another key
 
     def close(self) -> None:
         """Close the connections to KMS plugins."""
@@ -293,6 +361,15 @@ def _key_context(key: DataKey) -> bytes:
 
 def _prefix_of(key: DataKey) -> str:
     return key.wrapped[: key.wrapped.rfind(":") + 1]
+
+
+def _encrypted_of(key: DataKey, cipher: KeyCipher) -> bytes:
+    return b64decode(key.wrapped[len(cipher.prefix) :])
+
+
+def _key_of(sealed: str) -> str:
+    """Return the id of the data key that encrypted a payload."""
+    return sealed.removeprefix(_PREFIX).partition(":")[0]
 
 
 def _context(place: Place) -> bytes:

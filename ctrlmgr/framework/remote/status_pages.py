@@ -25,6 +25,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.remote.remote_access_reviews import ANONYMOUS, AccessReviews
 from ctrlmgr.http.tls import ensure_certificates
+from ctrlmgr.metric_filters import exposed
 from ctrlmgr.metrics import REGISTRY
 
 Problem = Callable[[], str | None]
@@ -107,7 +108,7 @@ class StatusPages:
                     problem = checks[path]()
                     self._answer(200 if problem is None else 503, (problem or "ok").encode())
                 elif path == "/metrics":
-                    self._answer(200, generate_latest(REGISTRY))
+                    self._answer(200, generate_latest(exposed(REGISTRY)))
                 else:
                     self._answer(404, b"there are /metrics, /healthz, /livez and /readyz\n")
 

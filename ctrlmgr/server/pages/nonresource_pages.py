@@ -28,6 +28,7 @@ from prometheus_client.registry import CollectorRegistry
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
 from ctrlmgr.http.framing import Header
+from ctrlmgr.metric_filters import exposed
 from ctrlmgr.server.describe.discovery_documents import Discovery, PeerGroups, RemoteVersions
 from ctrlmgr.server.describe.document import Document
 from ctrlmgr.server.describe.openapi import OpenAPI, RemoteSchemas
@@ -103,9 +104,9 @@ class Pages:
                 ends = location.path.endswith("/")
                 return PAGE_NOT_FOUND if ends else _healthy(self._health[name], "/".join(check), request.query)
             case ("metrics",) if not location.path.endswith("/"):
-                return _read_only(request) or _metrics(self._registry, request)
+                return _read_only(request) or _metrics(exposed(self._registry), request)
             case ("metrics", "slis") if not location.path.endswith("/"):
-                return _read_only(request) or _metrics(self._indicators, request)
+                return _read_only(request) or _metrics(exposed(self._indicators), request)
             case ("version",):
                 return _documented(request, self._version)
             case ("openapi", *_):

@@ -12,7 +12,6 @@ _IS_TRUE: Final = ("true", "")
 _UNSET: Final = ("",)
 _NO_ETCD: Final = NoEffect("there is no etcd; the event log is the store, and --database names it")
 _NO_CLOUD: Final = FixedFlag(_UNSET, "ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
-_NO_METRIC_FILTER: Final = FixedFlag(_UNSET, "drop series or labels by relabelling in the scrape configuration")
 _LOGS_AT_ONCE: Final = NoEffect("ctrlmgr writes each log line to standard error immediately")
 _ONE_STREAM: Final = FixedFlag(("false",), "all log lines go to standard error, and each has its level")
 _ONE_PROCESS: Final = NoEffect("the API server of this process, or of --kubeconfig, reviews the callers")
@@ -46,13 +45,10 @@ def _log_format(text: str) -> str:
 
 MEANINGS: Final[Mapping[str, Meaning]] = {
     # both programs
-    "--allow-metric-labels": _NO_METRIC_FILTER,
-    "--allow-metric-labels-manifest": _NO_METRIC_FILTER,
     "--cert-dir": NoEffect("ctrlmgr stores certificates in the directory pki of --data-dir, or in --identity-dir"),
     "--contention-profiling": FixedFlag(
         ("false",), "lock contention is not profiled; /debug/profile samples all threads"
     ),
-    "--disabled-metrics": _NO_METRIC_FILTER,
     "--emulated-version": _THIS_VERSION,
     "--enable-garbage-collector": FixedFlag(
         _IS_TRUE, "to disable it, use --controllers '*,-garbage-collector-controller'"
@@ -65,7 +61,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--logging-format": Sets("log.format", _log_format),
     "--min-compatibility-version": _THIS_VERSION,
     "--permit-address-sharing": FixedFlag(("true", "false"), "it must be true or false"),
-    "--show-hidden-metrics-for-version": NoEffect("ctrlmgr hides no metrics"),
     "--tls-curve-preferences": FixedFlag(_UNSET, "OpenSSL chooses the curves of TLS connections"),
     "--v": SetsSeveral(_verbosity, "Sets `log.level`, and from 3 on `log.requests`."),
     # kube-apiserver
