@@ -169,6 +169,10 @@ READERS = {
     "policy.yaml",
     "prod.yaml",
     "rules.py",
+    "crds.yaml",
+    "rbac.yaml",
+    "scenario.yaml",
+    "plan.yaml",
     "ctrlmgr.db",
     "shop.py",
 }

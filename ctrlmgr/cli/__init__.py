@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "rbac": "operators.rbac",
     "node-config": "nodes.node_config",
     "new": "operators.new",
+    "trial": "operators.trial",
     "record": "recordings.record",
     "import": "recordings.import_",
     "replay": "recordings.replay",

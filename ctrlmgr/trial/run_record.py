@@ -36,7 +36,7 @@ class OperatorExit(NamedTuple):
 
 
 class RunRecord(NamedTuple):
-    """What remains of a finished run.
+    """The facts about a finished run.
 
     - `folder` contains the log (`ctrlmgr.db`) and the operator's output (`operator.log`).
     - `user` is the name of the operator's user; the operator's events have this name as their actor.

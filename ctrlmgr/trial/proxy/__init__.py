@@ -1,0 +1,1 @@
+"""The proxy between the operator and the server, in which perturbations happen."""
