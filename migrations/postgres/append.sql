@@ -1,38 +1,43 @@
--- Commit a group of appends, each conditional and atomic by itself, as one autocommit statement.
+-- Commits a group of appends as one statement in autocommit mode. Each append is conditional and atomic by itself.
 --
 -- Guarantees:
--- - One round trip. The head lock is taken and given back inside the statement, so a client that freezes or dies with
---   its call under way holds up nobody.
--- - Revisions are gapless and in commit order: they are given out under the lock on log_head, which lasts until the
---   commit. Everything an append is checked against is read after that lock was taken.
--- - A refused append leaves no trace and disturbs nobody else in its group.
--- - Called twice with the same append ids and the same `known`, it writes nothing twice, in whichever order the two
---   calls come to run: the second finds the events of the first. So a retry is safe even while the first try, its
---   client long gone, still waits for the lock.
+-- - The call is one round trip. The statement itself locks and unlocks the row of log_head, so a client that hangs or
+--   dies during its call blocks no other client.
+-- - Revisions have no gaps and are in commit order, because a call assigns them under the lock of log_head, which the
+--   database holds until the commit. The call reads everything that it checks an append against after it has the lock.
+-- - A refused append changes nothing, and has no effect on the other appends of its group.
+-- - If a client sends a call twice with the same append ids and the same `known`, the events are written once, in
+--   whichever order the two calls run: the second call finds the events of the first. Therefore a client may retry a
+--   call while the first try, whose connection is lost, still waits for the lock.
 --
--- Who is refused is decided as in ctrlmgr/eventlog/optimistic_concurrency.py, events are chained as in hash_chain.py; the contract
--- suite holds all three to each other.
+-- The rules for refusing an append are those of ctrlmgr/eventlog/optimistic_concurrency.py. The hash chain is that of
+-- hash_chain.py. The contract tests compare the three implementations.
 --
--- known                          a revision the log had reached before any of these appends was first sent
--- append_ids … user_agents       one element an append: sizes counts its proposals, leases is '' without a fence;
---                                leases, terms, takeovers, reconcile_ids may be null when no append has one
--- resources, namespaces, names   one element a place, all different; the first `touched` of them are those that proposals
---                                change, the others are only looked at
--- owners … bodies                one element a proposal, in the order of the appends: owners is the number of its
---                                append, places of its place, both from 1; expecteds is -1 for "any revision"
--- withins, within_revisions      null, or one element a proposal: the place of its Namespace, 0 when that does not matter,
---                                and the revision which that must still be at
+-- Arguments:
+-- known                          a revision that the log had reached before the client first sent one of the appends
+-- append_ids … user_agents       one element for each append: sizes contains the number of its proposals, leases is '' if
+--                                the append has no fence; leases, terms, takeovers and reconcile_ids may be null if no
+--                                append has a value
+-- resources, namespaces, names   one element for each place, which is an object's identity; all places differ; proposals
+--                                change the first `touched` places, and the call only reads the others
+-- owners … bodies                one element for each proposal, in the order of the appends: owners is the number of its
+--                                append and places the number of its place, both from 1; expecteds is -1 for "any revision"
+-- withins, within_revisions      null, or one element for each proposal: the place of its Namespace (0 if the Namespace
+--                                does not matter), and the revision that the Namespace must still have
 -- causes                         null, or a JSON array of {append, id, controller, key, attempt, started_at, triggers}
 -- outcomes                       null, or a JSON array of {id, duration, result, message}
 --
--- verdicts                       one an append: 0 ok, 1 already exists, 2 not found, 3 conflict, 4 fenced, 5 conflict of the
---                                Namespace, 6 no Namespace
--- culprits                       the number of the refused proposal, null without one
--- actuals                        the object's or Namespace's revision for a conflict, the lease's term for fenced, else
---                                null
--- revisions, previouses, hashes  one a proposal, null where the append was refused
+-- Results:
+-- verdicts                       one element for each append: 0 ok, 1 already exists, 2 not found, 3 conflict, 4 fenced,
+--                                5 the Namespace has changed, 6 the Namespace does not exist
+-- culprits                       the number of the refused proposal; null if the fence refused the append or none was
+--                                refused
+-- actuals                        for a conflict, the revision of the object or Namespace; for a fenced append, the term of
+--                                the lease; otherwise null
+-- revisions, previouses, hashes  one element for each proposal; null if the append was refused
 --
--- Errors: CM001, the log is older than `known`; CM002, compaction has passed `known`; in both nothing was written.
+-- Errors: CM001 means that the log is older than `known`; CM002 means that a compaction has passed `known`. In both
+-- cases, the call has written nothing.
 CREATE FUNCTION log_append(
     known bigint,
     append_ids bigint[],
@@ -67,8 +72,9 @@ CREATE FUNCTION log_append(
     OUT previouses bigint[],
     OUT hashes bytea[]
 ) LANGUAGE plpgsql VOLATILE
--- Plans are made once a connection, maybe while the tables are still empty, and must stay right when they are not:
--- always by index, a place at a time. (A scan that cannot be avoided then counts as so dear that it would be compiled.)
+-- PostgreSQL plans each statement once for each connection, perhaps while the tables are still empty. The plans must
+-- also be fast for full tables, so these settings force plans that use an index for each place. With these settings, the
+-- planner estimates high costs for scans that it cannot avoid; jit is off, so that it does not compile them.
 SET jit = off
 SET enable_seqscan = off
 SET enable_hashjoin = off
@@ -79,21 +85,22 @@ DECLARE
     start bigint;           -- the head before this call
     chain bytea;            -- the hash at `head`
     already bigint[];       -- appends that an earlier try has committed
-    -- One element a place: its row in `object`, null for none, and, as the group goes on, what is there.
+    -- One element for each place: the id of its row in `object` (null if it has none), and the state of its object after
+    -- the proposals that were accepted so far.
     ids bigint[];
-    heads bigint[];         -- 0: nothing ever was
+    heads bigint[];         -- 0: the object has never existed
     exist boolean[];
     births bigint[];
-    -- What to go back to when a later proposal of the same append is refused.
+    -- The state before an append, which the call restores if a later proposal of the append is refused.
     head_before bigint;
     chain_before bytea;
     heads_before bigint[];
     exist_before boolean[];
     births_before bigint[];
-    lease text := '';       -- the lease looked at last, and its term
+    lease text := '';       -- the lease that was read last, and its term
     term_now bigint;
-    unfenced boolean;       -- no append is refused or takes over by its fence
-    plain boolean;          -- every place is touched once and nobody is refused: the short way will do
+    unfenced boolean;       -- no fence refuses an append, and no append is a takeover
+    plain boolean;          -- each place is changed once and no proposal is refused, so the faster branch works
     place integer;
     verdict integer;
     first integer;
@@ -101,19 +108,20 @@ DECLARE
     oldest_new bigint;      -- rows of `object` from this id on are new
     newest_id bigint;
 BEGIN
-    -- Under a stricter level what is read after the lock would be older than the lock.
+    -- At a stricter isolation level, a read after the lock would return data from before the lock.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION USING ERRCODE = '25001', MESSAGE = 'log_append needs READ COMMITTED';
     END IF;
 
-    -- A statement of its own: a statement's snapshot is older than its wait for a lock, the next one's is not.
+    -- This is a separate statement, because a statement reads a snapshot from before its wait for a lock. The snapshot of
+    -- the next statement is newer than the lock.
     SELECT h.revision, h.hash INTO STRICT start, chain FROM log_head h WHERE h.id = 1 FOR UPDATE;
     head := start;
 
     IF known > start THEN
         RAISE EXCEPTION USING ERRCODE = 'CM001', MESSAGE = 'the log is older than its writer';
     ELSIF known < start THEN
-        -- Others have written since, or an earlier try of these very appends has.
+        -- Another process, or an earlier try of the same appends, has written since then.
         IF EXISTS (SELECT FROM compaction_floor f WHERE f.floor > known) THEN
             RAISE EXCEPTION USING ERRCODE = 'CM002', MESSAGE = 'compaction has passed what the writer knows';
         END IF;
@@ -126,7 +134,7 @@ BEGIN
         LEFT JOIN lease_term t ON t.lease = f.lease
         WHERE f.lease <> '' AND (f.takeover OR f.term <> coalesce(t.term, 0)));
 
-    -- Where every place is touched once, places and proposals are the same numbers.
+    -- If each place is changed once, a place and its proposal have the same number.
     SELECT array_agg(s.id), array_agg(s.head), array_agg(s.exist), array_agg(s.birth),
            cardinality(places) = touched AND already IS NULL AND unfenced AND bool_and(
                CASE WHEN s.type IS NULL THEN true
@@ -143,7 +151,7 @@ BEGIN
     ) s;
 
     IF plain AND withins IS NOT NULL THEN
-        -- A Namespace that this very group changes is for the long way, which goes append by append.
+        -- If the group itself changes the Namespace, the slower branch, which checks each append separately, must run.
         plain := NOT EXISTS (
             SELECT FROM unnest(withins, within_revisions) w(place, revision)
             WHERE w.place > 0 AND (w.place <= touched OR NOT exist[w.place] OR heads[w.place] <> w.revision));
@@ -269,7 +277,7 @@ BEGIN
         FROM unnest(revisions, previouses, hashes, types, owners, places, bodies)
              p(revision, previous, hash, type, owner, place, body)
         WHERE p.revision > start;
-        -- A place's row tells of its newest event in this group.
+        -- The row of a place describes the newest event of the place in this group.
         IF newest_id >= oldest_new THEN
             INSERT INTO object (id, resource, namespace, name, uid, create_revision, head_revision, deleted)
             SELECT ids[p.place], resources[p.place], namespaces[p.place], names[p.place], p.uid, births[p.place],

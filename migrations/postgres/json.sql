@@ -1,17 +1,17 @@
--- What the views say of JSON on PostgreSQL; on SQLite its own functions do.
+-- The functions with which the views read JSON on PostgreSQL. On SQLite, the views use SQLite's JSON functions.
 
--- A stored body as JSON. (A NUL, which JSON can hold and PostgreSQL's text cannot, is shown as U+FFFD.)
+-- Returns a stored body as JSON. U+FFFD replaces the character NUL, which JSON allows and PostgreSQL's text does not.
 CREATE FUNCTION log_json(document text) RETURNS json
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT replace(document, '\u0000', '\ufffd')::json $$;
 
--- A member of a JSON object if it is an array, else null.
+-- Returns a member of a JSON object if the member is an array, otherwise null.
 CREATE FUNCTION log_array(document text, member text) RETURNS json
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE json_typeof(log_json(document) -> member) WHEN 'array' THEN log_json(document) -> member END
 $$;
 
--- The places of a JSON document at which a value stands that has no parts, each with its JSON text. Paths are written
--- as SQLite writes them.
+-- Returns the paths of all values in a JSON document that are no objects or arrays, or are empty, each with the JSON text
+-- of the value. Paths have the form that SQLite uses.
 CREATE FUNCTION log_leaves(document text) RETURNS TABLE (path text, value text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     WITH RECURSIVE node(path, value) AS (
@@ -31,7 +31,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     WHERE jsonb_typeof(node.value) NOT IN ('object', 'array') OR node.value IN ('{}', '[]')
 $$;
 
--- A JSON array of {"path", "from", "to"}, in the order of the paths; from or to is null where nothing stood or stands.
+-- Returns a JSON array of {"path", "from", "to"}, in the order of the paths. The value of `from` or `to` is null if the
+-- document before or after the change has no value at the path.
 CREATE FUNCTION log_changes(before text, after text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT '[' || coalesce(string_agg(
