@@ -118,7 +118,7 @@ def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
 
 
 def tentatively(find: Callable[[], T]) -> T:
-    """Return the result of `find`.
+    """Call `find` once, and return its result.
 
     The errors that `find` creates do not count towards the limits of the search. The caller uses these errors only for
     a decision, and does not report them.

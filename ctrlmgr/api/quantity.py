@@ -19,9 +19,9 @@ from typing import NamedTuple
 from ctrlmgr.caches.memoized import memoized
 
 WHOLE = 10**9
-"""One, in billionths."""
+"""The amount 1 in billionths."""
 MILLI = 10**6
-"""A thousandth, in billionths."""
+"""The amount 0.001 in billionths."""
 
 _LONGEST = 32  # the maximum length of a memoized amount, in characters
 _LARGEST = (2**63 - 1) * WHOLE
@@ -75,7 +75,7 @@ class Quantity(NamedTuple):
     """A parsed amount; sums that are updated often have this type."""
 
     amount: int
-    """The amount, in billionths."""
+    """The amount of the quantity in billionths."""
     suffix: str
     """The suffix of the parsed text, or another suffix of the same notation."""
     text: str

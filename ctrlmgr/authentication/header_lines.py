@@ -32,7 +32,7 @@ class HeaderLines(list[HeaderLine]):
     __slots__ = ("_read",)
 
     def __init__(self, lines: Iterable[HeaderLine] = ()) -> None:
-        """Store `lines` with an empty cache."""
+        """Store the header lines `lines` of a request, with an empty cache of values."""
         super().__init__(lines)
         self._read: dict[Callable[[Sequence[HeaderLine]], Any], Any] = {}
 

@@ -8,7 +8,8 @@ Guarantees:
 - A token of more than 1 MiB counts as malformed, because no request can contain such a token.
 - Callers must not trust a token's claims before `verifies` has returned True.
 
-Source: RFC 7515 and RFC 7518; go-jose, which Kubernetes uses. Why joserfc: docs/decisions/tokens.md.
+Source: RFC 7515 and RFC 7518; go-jose, which Kubernetes uses. The page docs/decisions/tokens.md explains why this
+module uses joserfc.
 """
 
 from __future__ import annotations

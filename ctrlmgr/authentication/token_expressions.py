@@ -115,7 +115,7 @@ def text_of(expression: Expression, seen: Seen, what: str) -> str:
 def texts_of(expression: Expression, seen: Seen, problem: str) -> tuple[str, ...]:
     """Return the value of an expression as a list of strings, without empty strings.
 
-    Raises `NoValue` if the evaluation fails.
+    The function raises `NoValue` if the evaluation of the expression fails.
     """
     value = _value(expression, seen, problem)
     texts = [value] if isinstance(value, str) else () if value is None else value

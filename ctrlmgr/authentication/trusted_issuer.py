@@ -42,9 +42,9 @@ class TrustedIssuer(NamedTuple):
     required: tuple[tuple[str, str], ...] = ()
     """Required claims, and the values that these claims must have."""
     claim_rules: tuple[Rule, ...] = ()
-    """Validation rules about the claims."""
+    """The issuer's validation rules about the claims of a token."""
     user_rules: tuple[Rule, ...] = ()
-    """Validation rules about the resulting user."""
+    """The issuer's validation rules about the user that a token identifies."""
     algorithms: tuple[str, ...] = ()
     """The allowed signature algorithms; if the set is empty, all supported algorithms are allowed."""
 

@@ -67,7 +67,7 @@ class Authorizer(Protocol):
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
         """Return the verdict on a request, or None if the authorizer must call another process.
 
-        `ask` makes this call.
+        `ask` calls the other process.
         """
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:

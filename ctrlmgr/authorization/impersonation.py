@@ -72,8 +72,8 @@ def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
 class Impersonation:
     """Checks impersonation, and caches, for each requesting user, the mode that last allowed an impersonation.
 
-    The cached mode is tried first. Therefore, if all modes refuse the request, the error of the cached mode is
-    returned.
+    The check of a request begins with the impersonation mode that was cached for the user. Therefore, if all modes
+    refuse the request, the error of the cached mode is returned.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:

@@ -21,7 +21,7 @@ class CacheCounts:
     __slots__ = ("hits", "misses")
 
     def __init__(self) -> None:
-        """Start at zero."""
+        """Create counters that are zero."""
         self.hits = 0
         self.misses = 0
 

@@ -81,7 +81,7 @@ class ExitCode(enum.IntEnum):
     RECORDING = 4
     """The recording cannot be used: it does not exist, is damaged, or is out of order."""
     INTERRUPTED = 130
-    """The user pressed Ctrl-C."""
+    """The exit code of a command that the user interrupted with Ctrl-C."""
     PIPE_CLOSED = 141
     """The program that reads the output (`| head`) has ended."""
 

@@ -295,9 +295,10 @@ def configure_logging(settings: Settings) -> None:
 def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog]:
     """Open the log that the settings name, and close the log at the end of the context.
 
-    A missing database is not created. Raises `SettingsError` if the log is in memory, because only the process of the
-    log can read it. Raises `SchemaOutdated` if the database does not exist or has the schema of another version. Raises
-    `LogRolledBack` if the log is older than the anchor, which by default is the anchor that the settings name.
+    The command does not create a missing database. Raises `SettingsError` if the log is in memory, because only the
+    process of the log can read it. Raises `SchemaOutdated` if the database does not exist or has the schema of another
+    version. Raises `LogRolledBack` if the log is older than the anchor, which by default is the anchor that the
+    settings name.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log

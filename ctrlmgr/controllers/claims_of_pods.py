@@ -60,7 +60,7 @@ def claims_of(pod: Object) -> Iterator[ClaimName]:
 def index_by_claim(pods: Informer) -> None:
     """Add the index that `pods_of_claim` reads; the caller must do this before the informer syncs.
 
-    The function may be called repeatedly.
+    A further call of the function has no effect.
     """
     pods.add_index(_INDEX, _keys)
 

@@ -17,7 +17,7 @@ class AccessCheck(Protocol):
     def __call__(self, user: User, subresource: str) -> bool:
         """Return whether `user` may create a subresource of `certificatesigningrequests`.
 
-        Several threads may call this method.
+        The method is thread-safe.
         """
 
 

@@ -125,7 +125,7 @@ class OwnWrites:
         self._remember(owner, client.update(obj))
 
     def delete(self, owner: Key, obj: Object, client: Client) -> None:
-        """Delete an object.
+        """Delete an object, and record the deletion.
 
         If the object is already deleted, no error is raised; other errors of `client` are raised.
         """

@@ -15,7 +15,7 @@ _INDEX: Final = "node"
 def index_by_node(pods: Informer) -> None:
     """Add the index that `pods_of_node` reads; the caller must do this before the informer syncs.
 
-    The function may be called repeatedly.
+    A further call of the function has no effect.
     """
     pods.add_index(_INDEX, _node_of)
 

@@ -2,8 +2,9 @@
 
 Guarantees:
 - The function that decides a write never waits for a conversion. The function calls `asked`, which returns the
-  converted object if the webhook has already converted it. If not, `asked` raises `Unconverted`. After the function has
-  raised the error, `converting` calls the webhook and runs the function again from its beginning.
+  converted object if the webhook has already converted it. If the webhook has not converted the object yet, `asked`
+  raises `Unconverted`. After the function has raised the error, `converting` calls the webhook and runs the function
+  again from its beginning.
 - An operation does not reuse the webhook's answers to other operations. A kind's reader may cache converted objects
   across operations, but it never caches a failure.
 - Objects that need the same conversion are sent together.

@@ -39,7 +39,7 @@ class Overlay:
         self._changed: dict[tuple[Resource, Key], Proposal] = {}
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return the object with this key; None if it does not exist."""
+        """Return the object with the given key; None if no object has the key."""
         changed = self._changed.get((resource, key))
         return self._view.get(resource, key) if changed is None else changed.object
 

@@ -38,7 +38,7 @@ class View(Protocol):
     """The current state, which a strategy may read."""
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return the object with this key; None if it does not exist."""
+        """Return the object with the given key; None if no object has the key."""
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
         """Return the objects of one namespace, by key; a namespace of None means all namespaces."""

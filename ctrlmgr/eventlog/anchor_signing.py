@@ -103,7 +103,7 @@ def read_public_key(path: Path) -> str:
 
 
 def is_signed(data: bytes, signature: str, public: str) -> bool:
-    """Return whether `signature` is valid.
+    """Return whether `signature` is the key's valid signature of the data.
 
     `signature` and `public` are hexadecimal; if one of them is malformed, the function returns False.
     """

@@ -3,7 +3,7 @@
 Guarantees:
 - Before compaction deletes the first event, it raises the floor (the oldest readable revision) in a separate
   transaction. Therefore a reader that does not find an event finds the raised floor, and a crash during compaction
-  leaves the log consistent. Floors never decrease.
+  leaves the log consistent. A compaction floor never decreases.
 - A compaction keeps the current state of each object. A compaction also keeps the newest event of the log, because the
   next event's hash depends on it.
 - The first event after a removed range also stores the hash of the last removed event, so the hash chain can still be
@@ -38,7 +38,7 @@ _FIRST_CHUNK, _LARGEST_CHUNK = 500, 8_000
 _BRIEF, _LONG = 0.06, 0.15
 """The minimum and maximum duration of a chunk, in seconds.
 
-Long chunks delay appends. Short chunks rewrite shared index pages more often.
+A long chunk of deletions delays appends. Short chunks rewrite shared index pages more often.
 """
 
 Write = Callable[[], AbstractContextManager[Connection]]

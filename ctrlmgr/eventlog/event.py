@@ -12,7 +12,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 
 
 class EventType(enum.IntEnum):
-    """The type of a change. The log stores these numbers, so they must never change."""
+    """The type of the change that an event records. The log stores these numbers, so they must never change."""
 
     ADDED = 1
     MODIFIED = 2

@@ -43,21 +43,21 @@ class HistoricalLog:
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Appending:
-        """Refuse the append."""
+        """Raise `Forbidden`, because a view of the past is read-only."""
         raise self._refusal()
 
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Sequence[Event]:
-        """Refuse the append."""
+        """Raise `Forbidden`, because a view of the past is read-only."""
         raise self._refusal()
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
-        """Refuse the import."""
+        """Raise `Forbidden`, because a view of the past is read-only."""
         raise self._refusal()
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Refuse the compaction."""
+        """Raise `Forbidden`, because a view of the past is read-only."""
         raise self._refusal()
 
     def _refusal(self) -> Forbidden:

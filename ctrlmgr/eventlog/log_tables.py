@@ -129,8 +129,8 @@ reconcile = Table(
 failure = Table(
     "failure",
     metadata,
-    # One row contains the failed reconciles of a key, from the first failure to the next success. Retries update the
-    # row.
+    # One row contains the failed reconciles of a key, from the first failure to the next success. A retry of a failing
+    # key updates the key's row.
     Column("controller", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("since", BigInteger, primary_key=True, autoincrement=False),

@@ -53,7 +53,7 @@ class MemoryEventLog:
         self._started_at = clock.now()
         self._uuid = str(UUID(int=random.getrandbits(128), version=4))
         self._changed = threading.Condition()
-        # _changed guards all fields below.
+        # The condition `_changed` guards all attributes that follow.
         self._events: list[Event] = []  # ascending revisions; above every floor without gaps, except in imported ranges
         self._imports: list[ImportedRange] = []
         self._places: dict[_Place, list[Event]] = {}  # the retained events of each object, ascending, never empty
@@ -279,7 +279,7 @@ class MemoryEventLog:
         return {key: obj for key, obj in found.items() if obj is not None}
 
     def head(self) -> Head:
-        """Return the head of the log."""
+        """Return the newest revision of the log and its hash."""
         with self._open():
             return Head(self._uuid, self._head, self._hash)
 

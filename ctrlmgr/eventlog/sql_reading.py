@@ -259,7 +259,7 @@ class SQLReading(ABC):
         return self._states_then.where(*_IS_THE_PLACE)
 
     def head(self) -> Head:
-        """Return the head of the log."""
+        """Return the newest revision of the log and its hash."""
         with self._read() as connection:
             return read_head(connection)
 

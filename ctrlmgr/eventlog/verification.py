@@ -50,7 +50,7 @@ class Verifiable(Protocol):
     """The interface of a log that can be verified."""
 
     def head(self) -> Head:
-        """Return the head of the log."""
+        """Return the newest revision of the log and its hash."""
 
     def floor(self, resource: Resource | None = None) -> Revision:
         """Return the highest compaction floor."""

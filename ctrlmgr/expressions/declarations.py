@@ -50,7 +50,7 @@ class Library:
     """A library: a set of functions, and the names of types and values."""
 
     def __init__(self) -> None:
-        """Create an empty library."""
+        """Create a library without functions."""
         self.functions: dict[str, list[Overload]] = {}
 
     def function(self, name: str, *signatures: str) -> Callable[[F], F]:
@@ -68,7 +68,7 @@ class Functions:
     """The functions of several libraries combined."""
 
     def __init__(self, libraries: Iterable[Library]) -> None:
-        """Merge the libraries."""
+        """Merge the functions of several libraries."""
         self.overloads: dict[str, list[Overload]] = {}
         for library in libraries:
             for name, overloads in library.functions.items():

@@ -56,7 +56,7 @@ class LazyFields:
     cel_type: ClassVar[types.Type] = types.struct("kubernetes.variables")
 
     def has(self, name: str) -> bool:
-        """Return whether the field exists."""
+        """Return whether the object has the field."""
         raise NotImplementedError
 
     def field(self, name: str) -> Any:

@@ -58,7 +58,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """An optional value."""
+    """A CEL value of an optional type, which may be empty."""
 
     present: bool
     value: Any = None

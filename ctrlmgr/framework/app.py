@@ -77,7 +77,7 @@ class AppController(Generic[K]):
     """Whether the reconcile function is a generator or async generator, which runs as long as the object exists."""
 
     def __call__(self, obj: K, context: Context) -> Any:
-        """Call the function.
+        """Call the decorated function.
 
         Call the reconcile function; return its `Result` or None, or an awaitable that returns a `Result` or None.
         """
@@ -245,8 +245,8 @@ class App:
 
         The generator starts when the object is created. When the object is deleted, `GeneratorExit` is raised at the
         generator's `yield`, so that the generator can clean up in `finally`. In the generator, `yield` returns the
-        current object. At most `workers` generators run at a time; blocking code occupies a worker. The generator may
-        be async.
+        current object. At most `workers` generators run at a time; blocking code occupies a worker. The daemon's
+        generator may be async.
         """
 
         def decorate(function: Callable[[Any, Context], Iterator[float] | AsyncIterator[float]]) -> AppController[Any]:

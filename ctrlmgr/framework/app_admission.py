@@ -78,13 +78,13 @@ class AppAdmission:
     A validating function gets the object in the form that will be stored.
     """
     on: tuple[str, ...] = ()
-    """Fields such as `spec.replicas`.
+    """The fields, such as `spec.replicas`, whose changes cause a call.
 
     The function is called only for updates that change one of these fields; if empty, for all updates.
     """
 
     def __call__(self, obj: Any, write: Write) -> None:
-        """Call the function."""
+        """Call the admission function."""
         self.function(obj, write)
 
     @property
@@ -178,7 +178,7 @@ def refusal_text(declared: AppAdmission, refusal: Refused) -> str:
 def failed(declared: AppAdmission, error: Exception) -> InternalError:
     """Return the 500 response for an admission function that raised `error`, with the line that raised it.
 
-    Log the error.
+    Log the error of the admission function.
     """
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename}:{frames[-1].lineno})"

@@ -21,7 +21,7 @@ Stopping: TypeAlias = Callable[[], Coroutine[Any, Any, object] | object]
 
 
 class AppHook(NamedTuple):
-    """A declared hook."""
+    """A hook that an app has declared."""
 
     name: str
     function: Callable[..., Any]

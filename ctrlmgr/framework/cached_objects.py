@@ -59,7 +59,7 @@ class Cache:
     def get(self, kind: str, name: str, namespace: str = "") -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        """Return one object, None if it does not exist.
+        """Return the object with the given name; None if no object has the name.
 
         Raises LookupError if the controller does not declare the kind.
         """
@@ -104,7 +104,7 @@ class ViewCache(Cache):
         self._view = view
 
     def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        """Return one object, None if it does not exist."""
+        """Return the object with the given name; None if no object has the name."""
         declaration = declaration_of(kind)
         obj = self._view.get(declaration.resource, Key(namespace, name))
         return None if obj is None else read(declaration, obj)

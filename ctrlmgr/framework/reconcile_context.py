@@ -114,7 +114,7 @@ class Context:
     def at(self, text: str) -> int:
         """Convert an object's timestamp (RFC 3339) to microseconds since 1970.
 
-        Raises ValueError if it is not a timestamp.
+        Raises ValueError if the text is not a timestamp.
         """
         return parse_time(text)
 
@@ -125,7 +125,7 @@ class Context:
     def get(self, kind: str, name: str, namespace: str | None = None) -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, namespace: str | None = None) -> Any:
-        """Return an object from the caches, None if it does not exist.
+        """Return an object from the caches; None if the object does not exist.
 
         `namespace` is by default the namespace of the reconciled object. Raises LookupError if the controller does not
         declare the kind.

@@ -52,8 +52,8 @@ class Client:
         """Return a client for the cluster of a kubeconfig.
 
         Without a kubeconfig, the client uses the cluster that kubectl uses or, in a pod, the cluster of the pod. `qps`
-        is the maximum number of requests per second; 0 means no limit. No request is sent yet. Raises `SettingsError`
-        if the kubeconfig is unusable.
+        is the maximum number of requests per second; 0 means no limit. The constructor sends no request. Raises
+        `SettingsError` if the kubeconfig is unusable.
         """
         files = [Path(kubeconfig)] if kubeconfig else kubeconfigs.default_files(os.environ, Path.home())
         inside = None if kubeconfig or any(each.exists() for each in files) else kubeconfigs.in_cluster(os.environ)
@@ -89,7 +89,7 @@ class Client:
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
         """Return the objects of one namespace (None for all namespaces) that have all these labels.
 
-        The list is read in pages.
+        The client reads the list in pages.
         """
         declaration = declaration_of(kind)
         path = path_of(declaration.api_version, declaration.resource.plural, namespace or "")

@@ -102,11 +102,11 @@ class BaseConnection(asyncio.BufferedProtocol):
         self._expiry: asyncio.TimerHandle | None = None
         self._idleness = LazyTimer(context.loop, context.bounds.keep_alive, self._end_idleness)
 
-    # Methods that the protocols implement.
+    # The protocols implement the following methods.
 
     @abstractmethod
     def receive(self, data: bytes) -> None:
-        """Process received bytes."""
+        """Process bytes that the peer has sent."""
 
     @property
     def idle_for(self) -> float:
@@ -129,7 +129,7 @@ class BaseConnection(asyncio.BufferedProtocol):
     def _cut_off(self) -> None:
         """Abort streamed responses, and close after other requests, because the client's certificate has expired."""
 
-    # Methods that the transport calls.
+    # The transport calls the following methods.
 
     def _made(self, transport: asyncio.Transport, unread: int) -> None:
         """Attach the transport. While more than `unread` output bytes are pending, the client counts as not reading."""
@@ -186,7 +186,7 @@ class BaseConnection(asyncio.BufferedProtocol):
         else:
             self._transport.abort()
 
-    # Methods that exchanges call.
+    # Exchanges call the following methods.
 
     @property
     def bounds(self) -> Bounds:
@@ -200,7 +200,7 @@ class BaseConnection(asyncio.BufferedProtocol):
 
     @property
     def date(self) -> Header:
-        """The Date header."""
+        """The value of the header `Date`."""
         return self._context.date
 
     def abort(self) -> None:
@@ -258,7 +258,7 @@ class BaseConnection(asyncio.BufferedProtocol):
             exchange.abandon()
             exchange.forget_head()
 
-    # The end of the connection.
+    # The following methods end the connection.
 
     def _watch_expiry(self, certificate: Mapping[str, Any]) -> None:
         expires = certificate.get("notAfter")

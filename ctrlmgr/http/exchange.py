@@ -311,7 +311,7 @@ class Exchange:
         self._forget_body()
         self._wire.finished(keep_alive=self.keep_alive)
 
-    # Methods that the connection calls.
+    # The connection calls the following methods.
 
     def hold_head(self, head: Head) -> bool:
         """Reserve memory for the head if it is long; return False if the head exceeds a budget.

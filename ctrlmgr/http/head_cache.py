@@ -43,7 +43,7 @@ class HeadCache:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty instance."""
         self._known: dict[bytes, _Lines] = {}
 
     def recognise(self, data: bytes) -> tuple[Head, bytes] | None:

@@ -75,7 +75,7 @@ class Connection(BaseConnection, LineAnswers):
         self._is_finishing = False  # whether a connection with another protocol closes after its pending output
         self._receiver: Receiver | None = None  # the receiver of the other protocol's bytes
 
-    # Methods that the transport calls.
+    # The transport calls the following methods.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
         """Wait for the first request."""
@@ -273,7 +273,7 @@ class Connection(BaseConnection, LineAnswers):
         elif self._receiver is not None:
             self._receiver.resume()
 
-    # The end of the connection.
+    # The following methods end the connection.
 
     def announce_close(self) -> None:
         """Mark the next response as the last, because the server is stopping.

@@ -19,7 +19,7 @@ class _Line(Protocol):
 
     @property
     def date(self) -> Header:
-        """The Date header."""
+        """The value of the header `Date`."""
 
     def write(self, data: bytes) -> None:
         """Send bytes."""

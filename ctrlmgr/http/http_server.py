@@ -64,7 +64,7 @@ class Application(Protocol):
     """The interface of an application that a server runs."""
 
     async def __call__(self, exchange: Exchange) -> None:
-        """Answer one request."""
+        """Answer one HTTP request."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Return a context manager that runs the application on the current event loop.
@@ -125,7 +125,7 @@ class HttpServer:
         return int(self._socket.getsockname()[1])
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until stopped."""
+        """Serve HTTP requests until the server is stopped."""
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._serve(stop))
 
@@ -216,8 +216,8 @@ def _bind(host: str, port: int, *, shares_port: bool) -> socket.socket:
         for option, value in _PROBING.items():
             listening.setsockopt(socket.IPPROTO_TCP, option, value)
         listening.bind(address)
-        # Listening reserves the port. If the socket were only bound, two servers could bind the port, and one of them
-        # would fail later.
+        # A listening socket reserves the port for this process. If the socket were only bound, two servers could bind
+        # the port, and one of them would fail later.
         listening.listen()
     except OSError as error:
         listening.close()

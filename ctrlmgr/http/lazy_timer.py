@@ -25,7 +25,7 @@ class LazyTimer:
         self._handle: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Start or restart the timer."""
+        """Start the timer, or set a running timer to a new time."""
         self._due = self._loop.time() + self._seconds
         if self._handle is None:
             self._handle = self._loop.call_later(self._seconds, self._look)

@@ -4,9 +4,9 @@ Guarantees:
 - A turn is measured in CPU time of the loop's thread, so turns are not longer on a busy machine.
 - A turn of more than `LONG` seconds is counted, and logged with its stack. The duration of the longest turn is a
   metric.
-- The measurement is not exact. Every `PERIOD` seconds, a callback reads the CPU time that the thread has used since the
-  last callback. Up to `PERIOD` seconds of this time may belong to earlier turns. Therefore only turns that take longer
-  than `PERIOD` seconds are measured.
+- The measured CPU time is not exact. Every `PERIOD` seconds, a callback reads the CPU time that the thread has used
+  since the last callback. Up to `PERIOD` seconds of this time may belong to earlier turns. Therefore only turns that
+  take longer than `PERIOD` seconds are measured.
 """
 
 from __future__ import annotations

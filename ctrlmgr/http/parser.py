@@ -139,10 +139,10 @@ class RequestParser:
             self.is_over = self.is_closed = True
             del self._parser, self._sink
 
-    # Methods that httptools calls.
+    # httptools calls the following methods.
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin to parse a request."""
         self._url = bytearray()
         self._headers = HeaderLines()
         self._count = self._trailers = self._excess = 0
@@ -186,7 +186,7 @@ class RequestParser:
         self._content += 16
 
     def on_message_complete(self) -> None:
-        """Complete the request."""
+        """Pass the end of the request to the sink."""
         self.in_body = False
         self.has_ended = True
         self._sink.on_end()

@@ -151,7 +151,7 @@ class Stream:
         finish()
 
     def abort(self) -> None:
-        """Disconnect the client, and drop unread output. After that, the connection calls `lose`."""
+        """Disconnect the client, and drop unread output. After the abort, the connection calls `lose`."""
         self.cut_off = True
         self._outlet.abort()
 

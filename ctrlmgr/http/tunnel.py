@@ -28,7 +28,7 @@ class Receiver(Protocol):
     """
 
     def receive(self, data: bytes) -> None:
-        """Process received bytes."""
+        """Process bytes that the peer has sent."""
 
     def resume(self) -> None:
         """Continue with output, because the side accepts more bytes."""
@@ -63,7 +63,7 @@ class Side(Protocol):
         """Continue reading from the peer."""
 
     def finish(self) -> None:
-        """Close the side after the peer has accepted all pending output. Further input is dropped."""
+        """Close the side after the peer has accepted all pending output. The tunnel drops further input."""
 
     def abort(self) -> None:
         """Close the side at once, and drop pending output."""

@@ -3,7 +3,7 @@
 Guarantees:
 - A WebSocket message has at most `_LONGEST` bytes. A longer or malformed message closes the connection with the status
   code that the RFC defines.
-- Pings are answered. A close frame is answered with a close frame, and the connection then ends.
+- The WebSocket answers pings. A close frame is answered with a close frame, and the connection then ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Messages(Protocol):
     """Receives the messages of a WebSocket. The methods are called on the event loop."""
 
     def message(self, data: bytes) -> None:
-        """Process a message."""
+        """Process one message of the client."""
 
     def resume(self) -> None:
         """Continue with output, because the client accepts more bytes."""
@@ -84,7 +84,7 @@ class WebSocket(Receiver):
         self._side.attach(self)
 
     def send(self, data: bytes, kind: int = BINARY) -> None:
-        """Send a message."""
+        """Send one message to the client."""
         if not self._is_closing:
             self._side.write(_frame(kind, data))
 
@@ -107,10 +107,10 @@ class WebSocket(Receiver):
         """Close the WebSocket at once."""
         self._side.abort()
 
-    # Methods that the side calls.
+    # The side calls the following methods.
 
     def receive(self, data: bytes) -> None:
-        """Process received bytes."""
+        """Process bytes that the peer has sent."""
         self._held += data
         while not self._is_closing and self._take():
             pass

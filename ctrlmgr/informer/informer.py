@@ -117,7 +117,7 @@ class Informer:
     def add_index(self, name: str, fn: IndexFunction) -> None:
         """Add an index: `lister.by_index(name, value)` returns the objects for which `fn` yields `value`.
 
-        `fn` must be pure.
+        The function `fn` must be pure.
         """
         self._store.add_index(name, fn)
 
@@ -293,7 +293,7 @@ class Informers:
     def lister(self, resource: Resource) -> Lister | None:
         """Return the store of a resource if its informer has synced, otherwise None.
 
-        Any thread may call this method.
+        The method is thread-safe.
         """
         informer = self._informers.get(resource)
         return informer.lister if informer is not None and informer.has_synced else None

@@ -219,7 +219,7 @@ class Store(Lister):
         return old
 
     def replace(self, objects: Iterable[Object]) -> tuple[Mapping[Key, Object], Mapping[Key, Object]]:
-        """Replace all objects.
+        """Replace all objects in the store.
 
         Return the previous objects and the new objects by key, the new objects in the given order.
         """

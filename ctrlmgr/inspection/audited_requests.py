@@ -52,7 +52,8 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The impersonated user; None if the request does not impersonate a user."""
     verb: str
     api_group: str | None
-    """The API group. `api_group` and `resource` are None if the request is not for a resource.
+    """The API group of the requested resource. `api_group` and `resource` are None if the request is not for a
+    resource.
     """
     resource: str | None
     subresource: str

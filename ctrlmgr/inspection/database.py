@@ -156,7 +156,7 @@ class SQLiteDatabase(Database):
         self._require_schema()
 
     def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
-        """Run one statement."""
+        """Run one SQL statement, and return its result."""
         statement = _OBJECTS_AT.sub(lambda call: f"({self._objects_at.replace(':revision', call[1])}\n)", statement)
         self._ends_at = self._clock.monotonic() + (self._patience or 0.0)
         try:
@@ -270,7 +270,7 @@ class PostgresDatabase(Database):
             )
 
     def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
-        """Run one statement."""
+        """Run one SQL statement, and return its result."""
         import psycopg
 
         require_question(statement)

@@ -36,7 +36,7 @@ ABSENT = _Absent()
 class Difference(NamedTuple):
     """A path at which two states differ, such as `status.conditions[type=Ready].status`, with both values.
 
-    A missing value is `ABSENT`.
+    The value `ABSENT` represents a field that one state lacks.
     """
 
     path: str

@@ -109,8 +109,9 @@ EVERYTHING = ""
 def floors_above(database: Database, revision: Revision) -> dict[str, Revision]:
     """Return the resources whose state at `revision` was compacted, with their compaction floors.
 
-    Call this function after reading. A compaction raises the floor before it deletes events, so that readers can detect
-    deleted events. Therefore, if a read missed a deleted event, a later call of the function returns the raised floor.
+    A reader must call this function after its last read. A compaction raises the floor before it deletes events, so
+    that readers can detect deleted events. Therefore, if a read missed a deleted event, a later call of the function
+    returns the raised floor.
     """
     statement = "SELECT resource, floor FROM compaction_floor WHERE floor > :revision"
     return dict(database.query(statement, {"revision": revision}).rows)

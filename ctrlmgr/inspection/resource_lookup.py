@@ -93,7 +93,7 @@ def _seen_as(database: Database, resource: str) -> tuple[str, str]:
 def find_all(database: Database, text: str, at: Revision | None = None) -> Sequence[Named]:
     """Return the resources in a list such as `pods,svc`; a category such as `all` means all its resources.
 
-    Raises `NotFound` if a name is unknown, as `find` does. Duplicates are removed.
+    Raises `NotFound` if a name is unknown, as `find` does. The result contains no duplicates.
     """
     found: dict[Resource, Named] = {}
     for name in text.split(","):

@@ -1,4 +1,4 @@
-"""The built-in kinds.
+"""Declares Kubernetes' built-in kinds.
 
 Each group has a package, whose module `declared` lists the kinds with their strategies and columns.
 

@@ -98,7 +98,7 @@ class Elector:
 
     @property
     def key(self) -> Key:
-        """The key of the lease."""
+        """The key of the Lease that this candidate competes for."""
         return self._lock.key
 
     @property

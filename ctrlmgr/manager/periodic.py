@@ -30,7 +30,7 @@ class Periodic:
     name = "periodic"
 
     def __init__(self) -> None:
-        """Start without jobs."""
+        """Create an instance without jobs."""
         self.jobs: dict[str, Callable[[], None]] = {}
         """The periodic jobs by name; the scheduler calls a job when the job is due."""
         self._first: list[Callable[[], None]] = []

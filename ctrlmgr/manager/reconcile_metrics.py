@@ -33,7 +33,7 @@ class Reconciles:
     def __init__(self) -> None:
         """Create counters with the value 0."""
         self.lock = threading.Lock()
-        # The lock guards all attributes below.
+        # The lock guards all attributes that follow.
         self.workers = 0
         """The maximum number of concurrent reconciles."""
         self.active = 0

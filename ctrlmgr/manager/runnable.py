@@ -52,7 +52,7 @@ class Runnable(Protocol):
         """The name of the runnable's thread; log lines contain this name, too."""
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set.
+        """Do the work of this runnable until `stop` is set.
 
         If `run` raises an error, the manager stops. If `run` returns before `stop` is set, all other runnables
         continue. The event `stop` belongs to this runnable, which may set the event itself to wake its own threads.

@@ -38,7 +38,7 @@ class CustomNames:
     """The names in the CustomResourceDefinitions that were read so far."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty instance."""
         self._plurals: dict[str, dict[str, str]] = {}  # the names by group and kind
         self._guessed: set[Resource] = set()  # the kinds with objects before their definition
 

@@ -45,7 +45,7 @@ class Expectation:
     """The recorded state of one owned kind; separates its changes into writes of its controller and inputs."""
 
     def __init__(self, ownership: Ownership) -> None:
-        """Start empty."""
+        """Create an empty instance."""
         self.ownership = ownership
         self.objects: dict[Key, Object] = {}
         self.changed: set[Key] = set()  # keys that have changed since the last `checkpoint`

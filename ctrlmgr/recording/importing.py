@@ -44,7 +44,7 @@ class Importer:
     """Imports recordings into a log, one after the other; only one thread may use an instance."""
 
     def __init__(self, log: EventLog) -> None:
-        """Import into `log`."""
+        """Create an import into the event log `log`."""
         self._log = log
         self._managed: dict[tuple[Resource, Key], Managed] = {}  # the managedFields of the existing objects
         self._time = 0  # the time of the previous change

@@ -128,7 +128,7 @@ class HeldQueue(WorkQueue[Key]):
     """
 
     def __init__(self, name: str, *, clock: Clock) -> None:
-        """Start empty."""
+        """Create an empty instance."""
         super().__init__(name, clock=clock)
         self._held: dict[Key, set[Revision]] = {}
         self._priorities: dict[Key, int] = {}  # the highest priority with which each held item was added

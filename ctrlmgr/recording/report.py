@@ -69,7 +69,7 @@ class Findings:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty instance."""
         self._ended: list[Divergence] = []
         self._open: dict[tuple[Resource, Key], Divergence] = {}
 

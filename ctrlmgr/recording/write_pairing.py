@@ -2,10 +2,10 @@
 
 A recorded write depends on the state that the recorded controller had read. Because caches are slightly behind, the
 state that the controller read may lack changes that precede the write in the recording. One write may also react to
-several changes. Therefore a recording is replayed twice. In the first replay, our controllers act after each input, so
-that they act on every state. Each recorded write is paired with our first equal write after the previous pair; the pair
-shows after which input the recorded controller acted. In the second replay, our controllers act exactly after the
-inputs that the pairs determine.
+several changes. For these reasons, the replay plays a recording twice. In the first replay, our controllers act after
+each input, so that they act on every state. Each recorded write is paired with our first equal write after the previous
+pair; the pair shows after which input the recorded controller acted. In the second replay, our controllers act exactly
+after the inputs that the pairs determine.
 
 Guarantees: pairs keep the order of both sides, and a write is paired only with a write that our controllers made from
 inputs that precede it in the recording. A write without a counterpart is a divergence.
@@ -69,7 +69,7 @@ class WriteTracker:
     """Records the writes of both sides, by kind; only the replay's thread may use it."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty instance."""
         self.position: Revision = 0
         """The recorded revision that the replay has reached."""
         self._recorded: dict[Subject, list[WriteState]] = defaultdict(list)
@@ -89,7 +89,7 @@ class WriteTracker:
         return proposal
 
     def written(self, events: Sequence[Event]) -> None:
-        """Record our writes."""
+        """Record the writes of ctrlmgr's controllers."""
         for event in events:
             if (states := self._states.get(event.resource)) is not None:
                 for key, state in states(event):

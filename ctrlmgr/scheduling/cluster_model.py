@@ -52,7 +52,9 @@ class HostPort(NamedTuple):
 
 
 Kin = tuple[str, frozenset[tuple[str, str]]]
-"""A namespace and labels. Selectors cannot distinguish pods that have the same namespace and labels."""
+"""The namespace and the labels of an object. Selectors cannot distinguish pods that have the same namespace and
+labels.
+"""
 
 
 class PodInfo:
@@ -72,7 +74,7 @@ class PodInfo:
 
     @classmethod
     def of(cls, pod: Object) -> PodInfo:
-        """Decode a pod."""
+        """Decode the fields of a pod that scheduling reads."""
         return cls(decode_pod(pod.body))
 
     @property

@@ -30,7 +30,7 @@ class SliceIndex:
     """All ResourceSlices, grouped by the nodes that may reach their pools."""
 
     def __init__(self, slices: Sequence[Slice]) -> None:
-        """Index these slices."""
+        """Create an index of the given ResourceSlices."""
         self._by_pool: dict[tuple[str, str], list[Slice]] = {}
         self._pools_of: dict[str, set[tuple[str, str]]] = {}
         for each in slices:

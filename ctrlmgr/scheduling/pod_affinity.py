@@ -71,7 +71,7 @@ class HardAffinity:
         return not self._affinity and not self._anti and not self._existing
 
     def copy(self) -> HardAffinity:
-        """Return an independent copy."""
+        """Return a copy of the counts; changes of the copy do not change these counts."""
         fresh = HardAffinity.__new__(HardAffinity)
         fresh.__dict__.update(self.__dict__)
         fresh._required, fresh._unwanted = dict(self._required), dict(self._unwanted)

@@ -112,7 +112,7 @@ def victims_on(
 ) -> Candidate | Refusal:
     """Return a node's victims, or the reason why preemption on the node does not help.
 
-    The arguments are not changed.
+    The function does not change its arguments.
     """
     apart, room = filters.copy(), node.copy()
     less_important = [each for each in node.pods.values() if each.priority < filters.pod.priority]

@@ -106,7 +106,7 @@ class HardSpread:
                         counts[value] = counts.get(value, 0) + pods.on(node)
 
     def copy(self) -> HardSpread:
-        """Return an independent copy."""
+        """Return a copy of the counts; changes of the copy do not change these counts."""
         fresh = HardSpread.__new__(HardSpread)
         fresh._pod, fresh.constraints = self._pod, self.constraints
         fresh._counts = [dict(each) for each in self._counts]

@@ -24,7 +24,9 @@ _GENERAL: Final[Mapping[str, str]] = {
 TOPOLOGY_LABELS: Final = (*_GENERAL, *_GENERAL.values())
 
 Zones = tuple[tuple[str, frozenset[str]], ...]
-"""Labels of volumes. For each label, the value is the set of values that the node's label of the same name may have."""
+"""The labels of PersistentVolumes that name a zone or a region. For each label, the value is the set of values that the
+node's label of the same name may have.
+"""
 
 
 class Disk(NamedTuple):

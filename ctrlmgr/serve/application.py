@@ -4,7 +4,7 @@ Guarantees:
 - `Application` raises errors of the configuration before any component starts: an unknown controller, an address in
   use, unusable certificates or tokens.
 - Components stop in the following order. First, `/readyz` begins to fail. Then controllers finish their current work,
-  and the lease is released. The server drains. Finally the caches and the log stop.
+  and the lease is released. After that, the server completes running requests. Finally the caches and the log stop.
 """
 
 from __future__ import annotations

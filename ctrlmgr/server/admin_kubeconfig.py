@@ -76,7 +76,7 @@ class Claim:
             self.is_held = False
 
     def end(self) -> None:
-        """Release the claim."""
+        """Release the lock on the kubeconfig."""
         os.close(self._file)
 
 

@@ -59,7 +59,7 @@ class Simulated(Protocol):
         """Answer a request for exec, attach or portforward (`part`) with these connect options."""
 
     def close(self) -> None:
-        """End all streams."""
+        """End all streams of simulated pods."""
 
 
 class Proxy(Protocol):
@@ -72,7 +72,7 @@ class Proxy(Protocol):
         """
 
     def close(self) -> None:
-        """End all requests."""
+        """End all proxied requests."""
 
 
 class Connection(NamedTuple):

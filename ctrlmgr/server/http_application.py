@@ -121,7 +121,7 @@ class App:
         )
 
     async def __call__(self, exchange: Exchange) -> None:
-        """Answer one request."""
+        """Answer one HTTP request."""
         began = self._clock.monotonic()
         place = self._places.find(exchange.path)
         request = Request(exchange, place.location, self._ids, self._clock.monotonic)

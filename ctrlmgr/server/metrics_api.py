@@ -71,7 +71,7 @@ class MetricsApi:
         """Do nothing, because the application has no long-running requests."""
 
     async def __call__(self, exchange: Exchange) -> None:
-        """Answer one request."""
+        """Answer one HTTP request."""
         try:
             parts = RequestParts(exchange.headers, exchange.certificates)
             if await self._authenticator.authenticate(parts) is None:

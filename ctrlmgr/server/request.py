@@ -155,7 +155,7 @@ class Request:
 
     @property
     def query(self) -> dict[str, list[str]]:
-        """The parsed query."""
+        """The parsed query parameters of the request."""
         query = self._query
         if query is None:
             raw = self._exchange.query
@@ -184,7 +184,7 @@ class Request:
         return Requester(user.name, tuple(user.groups), agent, user.uid, user.extra)
 
     async def body(self) -> bytes:
-        """Read the body.
+        """Read the body of the request.
 
         Raises `RequestEntityTooLarge`, `UnsupportedMediaType` for a compressed body, `RequestTimeout` for a slow
         client, and `TooManyRequests` if the server's memory budget is exceeded.

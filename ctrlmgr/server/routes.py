@@ -55,10 +55,10 @@ class ResourcePath(NamedTuple):
 
 
 class Location(NamedTuple):
-    """A parsed path."""
+    """A parsed URL path of the API."""
 
     path: str
-    """The decoded path."""
+    """The URL path after decoding."""
     parts: tuple[str, ...] | None
     """The segments of the decoded path; None for an invalid path."""
     resource: ResourcePath | None

@@ -29,7 +29,7 @@ class Workers:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the worker threads."""
         for number in range(self._count):
             threads.start(f"server worker {number}", self._work)
 
@@ -39,7 +39,7 @@ class Workers:
             self._calls.put(None)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run `call` on a thread. Return the result of the call, or raise its error."""
+        """Run `call` on a worker thread. Return the result of the call, or raise its error."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 

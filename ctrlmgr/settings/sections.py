@@ -1,6 +1,7 @@
 """Declares every setting with its type and default. `settings.toml` lists every key; a test checks that it is complete.
 
-`Settings` is frozen. Each part of ctrlmgr receives only its own section of the settings.
+The attributes of a `Settings` object cannot be changed. Each part of ctrlmgr receives only its own section of the
+settings.
 """
 
 from __future__ import annotations

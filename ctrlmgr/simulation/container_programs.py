@@ -23,7 +23,7 @@ _SHELLS: Final = ("busybox", "alpine", "debian", "ubuntu")
 _PROXIES: Final = ("nginx", "httpd", "caddy", "haproxy", "traefik", "registry")
 _STORES: Final = ("redis", "memcached", "postgres", "mysql", "mariadb", "mongo", "rabbitmq", "etcd")
 _SERVERS: Final = frozenset(("pause", IMAGE, *_PROXIES, *_STORES))
-"""Images whose containers run forever."""
+"""The images whose containers run forever."""
 _MISSING_TAGS: Final = ("nonexistent", "non-existent", "404")
 _PRIVATE: Final = ("invalid.registry.k8s.io/", "gcr.io/authenticated-image-pulling/")
 _REFERENCE: Final = re.compile(r"\$\(([^)]+)\)")

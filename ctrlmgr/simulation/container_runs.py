@@ -1,7 +1,7 @@
 """Computes one run of a container: its end, exit code and termination message.
 
 Guarantees: a run ends when its command exits, a probe fails, the memory is exceeded, or the container is stopped. The
-earliest of these events counts.
+earliest event determines how the run ends.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _phase(life: Life, now: float) -> str:
     return RUNNING
 
 
-# These functions compute the statuses of containers.
+# The following functions compute the statuses of containers.
 
 
 def _container(
@@ -208,7 +208,7 @@ def _terminated(span: Span, identity: str, clock: Callable[[float], str]) -> dic
     return {"terminated": fields}
 
 
-# These functions compute conditions.
+# The following functions compute conditions.
 
 
 def _conditions(

@@ -210,7 +210,7 @@ def _live(
     others: Shared | None,
     network: Network,
 ) -> Life:
-    """Compute a lifecycle.
+    """Compute the lifecycle of a pod.
 
     The computation is repeated as long as a file that one container has written may change another container.
     """

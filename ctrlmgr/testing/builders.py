@@ -22,7 +22,7 @@ def _metadata(name: str, namespace: str, **optional: Any) -> dict[str, Any]:
 
 
 def a_namespace(name: str = "default", *, phase: str = "Active", revision: int = 0) -> Object:
-    """Return a Namespace. If its phase is `Terminating`, the namespace accepts no new objects."""
+    """Return a Namespace object for a test. If its phase is `Terminating`, the namespace accepts no new objects."""
     metadata = _metadata(name, "")
     body = {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata, "status": {"phase": phase}}
     return Object.from_dict(body).at(revision)

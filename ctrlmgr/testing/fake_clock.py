@@ -45,7 +45,7 @@ class FakeClock:
         # `now()` always returns `_epoch + _elapsed`.
         self._epoch = now_us
         self._patience = patience
-        # Guards all attributes. Never held while a waiter's condition is acquired.
+        # This lock guards all attributes of the instance. Never held while a waiter's condition is acquired.
         self._changed = threading.Condition(threading.Lock())
         # The threads that block in `wait` and that no step has notified.
         self._waiters: list[_Waiter] = []

@@ -41,13 +41,13 @@ class Faults:
     """The faults that are to be injected."""
 
     def __init__(self) -> None:
-        """Start without faults."""
+        """Create an instance without faults."""
         self._coming: list[Fault] = []
         self.raised: list[Exception] = []
         """The errors that faults have raised so far."""
 
     def add(self, fault: Fault) -> None:
-        """Add a fault."""
+        """Add a fault that the next matching call raises."""
         self._coming.append(fault)
 
     def attempt(self, verb: str, obj: Object, write: Callable[[], T]) -> T:

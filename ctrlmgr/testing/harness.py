@@ -184,7 +184,7 @@ class Harness:
         driver = Driver(self.event_log, self._stage.feed, self._stage.cacher, patience=0, cause=cause)
         return driver.run(operation)
 
-    # The methods for tests.
+    # Tests call the following methods.
 
     @overload
     def create(self, obj: K, *, user: str = ..., groups: Sequence[str] = ...) -> K: ...

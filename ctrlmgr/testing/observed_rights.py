@@ -22,7 +22,7 @@ OBSERVED: Final[set[tuple[str, Right]]] = set()
 
 
 def observe(user: str, verb: str, obj: Object, subresource: str = "") -> None:
-    """Record a write of a controller."""
+    """Record the right that a write of a controller needs."""
     part = "status" if verb == "status" else subresource
     name = f"{obj.resource.plural}/{part}" if part else obj.resource.plural
     for each in _VERBS.get(verb, (verb,)):

@@ -178,7 +178,7 @@ class PostgresCluster:
         self._run("pg_ctl", "start", "-w", "-t", str(_START_SECONDS), "-l", log, "-o", f"-p {self.port}")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server.
+        """Stop the PostgreSQL server.
 
         The mode is `smart`, `fast` or `immediate`. In the mode `immediate`, the server does not write its buffers to
         disk, as in a crash.

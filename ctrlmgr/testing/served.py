@@ -116,7 +116,8 @@ class ServerProcess:
         return cluster
 
     def __enter__(self) -> ServerProcess:
-        # The file is removed. Therefore, if the file exists later, the started process has written the file.
+        # The old kubeconfig is removed before the start. Therefore, if the file exists later, the started process has
+        # written the file.
         self.kubeconfig.unlink(missing_ok=True)
         command = [
             sys.executable,

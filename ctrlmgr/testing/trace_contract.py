@@ -18,14 +18,14 @@ class _Fixed:
     context = f"{_TRACE}-01"
 
     def start(self, name: str, parent: str, links: Sequence[str], attributes: Mapping[str, Attribute]) -> _Fixed:
-        """Start the span."""
+        """Return this object as the started span."""
         return self
 
     def add(self, attributes: Mapping[str, Attribute]) -> None:
         """Ignore attributes."""
 
     def end(self, error: str = "") -> None:
-        """End the span."""
+        """Do nothing at the end of the span."""
 
     def shut_down(self) -> None:
         """Do nothing."""

@@ -39,7 +39,7 @@ class Tracer(Protocol):
         """Start a span at the current time.
 
         `parent` and `links` are trace contexts. If `parent` is empty or malformed, the span starts a new trace.
-        Malformed links are ignored.
+        The tracer ignores malformed links.
         """
 
     def shut_down(self) -> None:
@@ -149,9 +149,9 @@ class ActiveSpan:
         self._span.end(error)
 
     def __enter__(self) -> ActiveSpan:
-        """Return the span."""
+        """Return the span itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
-        """End the span."""
+        """End the span when the context ends."""
         self.end("" if error is None else f"{type(error).__name__}: {error}")

@@ -9,7 +9,7 @@ import re
 from typing import Final, NamedTuple
 
 TRACEPARENT: Final = b"traceparent"
-"""The name of the header."""
+"""The name of the HTTP header with the trace context."""
 
 _FORM: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 _SAMPLED: Final = 1

@@ -13,7 +13,7 @@ _LONGEST = 1024
 class Parameters:
     """The query parameters of a request, and the visibility of the log for its user.
 
-    Absent parameters have defaults.
+    A parameter that the query does not contain has a default value.
     """
 
     def __init__(self, query: Mapping[str, Sequence[str]], visibility: Visibility | None = None) -> None:
@@ -43,7 +43,7 @@ class Parameters:
     def choice(self, name: str, choices: Sequence[str]) -> str:
         """Return a parameter that is one of `choices`; by default, it is the first choice.
 
-        Raises `BadRequest` for any other value.
+        The method raises `BadRequest` for any other value.
         """
         text = self.text(name, choices[0])
         if text not in choices:

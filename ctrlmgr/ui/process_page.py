@@ -62,7 +62,7 @@ class Process:
     def status(self, parameters: Parameters) -> dict[str, Any]:
         """Return the newest revision of the log, and other facts that the page needs before it can show any view.
 
-        The facts include the limit of the user's permissions. Views without content show this limit.
+        The facts include the limit of the user's permissions. A view without content shows this limit.
         """
         fields: dict[str, Any] = {"now": self._clock.now(), "history": self._reader.has_history, "version": __version__}
         if not self._reader.has_history:

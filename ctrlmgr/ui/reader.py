@@ -67,7 +67,7 @@ class Reader:
         self._generation = 0  # the number of calls of `reconnect`; guarded by _lock
 
     def run(self, stop: threading.Event) -> None:
-        """Serve queries until the process stops."""
+        """Answer queries of the page until the process stops."""
         self._workers.start()
         stop.wait()
         self._workers.stop()
@@ -101,7 +101,7 @@ class Reader:
         return min(parameters.number("at", head), head)
 
     async def work(self, call: Callable[[], T]) -> T:
-        """Run `call` on a thread.
+        """Run `call` on a worker thread.
 
         Raises the errors that `call` raises, and `TooManyRequests` if too many requests wait.
         """

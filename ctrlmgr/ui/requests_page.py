@@ -34,7 +34,7 @@ class Requests:
         self._data_path = data_path
 
     def newest(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest requests.
+        """Return the newest audited requests.
 
         The parameters select a user, a verb, a resource or an object, or only refused requests.
         """

@@ -148,14 +148,14 @@ def _event(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _escaped(name: str) -> str:
     """Return a name as a pattern for SQL's LIKE.
 
-    A name contains no quotation marks. An underscore in the pattern matches any character, so the caller checks the
-    results again.
+    The name of an object contains no quotation marks. An underscore in the pattern matches any character, so the caller
+    checks the results again.
     """
     return name.replace("%", "")
 
 
 class _Tree:
-    """Owners and children at one revision."""
+    """The owners and the children of an object at one revision."""
 
     def __init__(self, database: Database, at: Revision, past: PastVisibility, now: int) -> None:
         self._database = database

@@ -28,7 +28,7 @@ class Delays(Generic[K]):
     """Stores items that the queue will queue later. The lock of the queue guards this object."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty instance."""
         self._delayed: dict[K, Delayed] = {}
         # Entries (ready at, tie-breaker in the order of adding, item): one for each item in `_delayed`, and stale
         # entries of items that were moved to an earlier time. An entry is stale if its time is not the item's.
@@ -74,6 +74,6 @@ class Delays(Generic[K]):
         return self._schedule[0][0] if self._schedule else None
 
     def clear(self) -> None:
-        """Drop all items."""
+        """Remove all delayed items."""
         self._delayed.clear()
         self._schedule.clear()

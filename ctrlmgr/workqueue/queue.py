@@ -74,7 +74,7 @@ class WorkQueue(Generic[K]):
         self._monotonic: Callable[[], float] = clock.monotonic
         self._limiter: RateLimiter[K] = limiter if limiter is not None else default_rate_limiter(clock)
 
-        # Guards every field below.
+        # This lock guards all attributes that follow.
         self._lock = threading.Lock()
         # The methods of the lock; for the three calls that every item passes, they are faster than `with`.
         self._acquire = self._lock.acquire
@@ -84,8 +84,8 @@ class WorkQueue(Generic[K]):
         # Notified when the last item in progress is done after `shut_down`, and when a caller aborts a drain.
         self._drained = threading.Condition(self._lock)
 
-        # The order of delivery. The queue contains the items of `_dirty` that are not in `_processing`, with the same
-        # priorities.
+        # Orders the items for delivery. The queue contains the items of `_dirty` that are not in `_processing`, with
+        # the same priorities.
         self._queue: ReadyItems[K] = ReadyItems(namespace_of)
         # The items that must be processed. Items that are also in `_processing` are not in `_queue` yet: `done` adds
         # them.
@@ -264,7 +264,7 @@ class WorkQueue(Generic[K]):
                 running=[now - started_at for started_at in self._processing.values()],
             )
 
-    # The methods below require the lock.
+    # The caller of the following methods must hold the lock.
 
     def _add(self, item: K, triggers: Triggers, priority: int) -> None:
         known = self._dirty.get(item)

@@ -46,7 +46,8 @@ class ExponentialBackoff(Generic[K]):
         with self._lock:
             failures = self._failures.get(item, 0)
             self._failures[item] = failures + 1
-        # Larger exponents are not needed: 2^64 times any delay exceeds every limit. A float cannot hold 2^1024.
+        # Larger exponents are not needed: 2^64 times any delay exceeds every limit. A Python float cannot represent
+        # 2^1024.
         return min(self._limit, ldexp(self._initial, min(failures, 64)))
 
     def forget(self, item: K) -> None:

@@ -109,7 +109,7 @@ class ReadyItems(Generic[K]):
         return ((level.priority, level.size) for level in self._descending)
 
     def clear(self) -> None:
-        """Drop all items."""
+        """Remove all ready items."""
         self._levels.clear()
         self._descending.clear()
         self.size = 0

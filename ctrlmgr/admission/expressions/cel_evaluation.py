@@ -66,7 +66,7 @@ class Condition(NamedTuple):
 
 
 def condition_of(fields: Mapping[str, Any], compile_: Callable[[str], Expression]) -> Condition:
-    """Compile a match condition."""
+    """Compile one match condition of a webhook or policy."""
     name, source = str(fields.get("name") or ""), str(fields.get("expression") or "")
     try:
         return Condition(name, compile_(source), source=source)

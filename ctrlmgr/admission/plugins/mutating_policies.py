@@ -54,7 +54,7 @@ class MutatingAdmissionPolicy(Plugin):
     activated_by = Registration(MUTATING_BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Create the plugin.
+        """Create the admission plugin.
 
         The plugin converts objects between the versions of `kinds`, and its expressions query `authorizer`.
         """

@@ -41,12 +41,12 @@ _WRITES: Final = (Verb.CREATE, Verb.UPDATE, Verb.DELETE)
 
 
 class NodeRestriction(Plugin):
-    """Restricts the writes of nodes."""
+    """Restricts which objects the user of a node may write."""
 
     name: ClassVar[str] = "NodeRestriction"
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Create the plugin.
+        """Create the admission plugin.
 
         A node may get tokens for the audiences that its pods use. `authorizer` decides on all other audiences.
         """

@@ -28,7 +28,7 @@ class PodGroupProtection(Plugin):
         return resource == POD_GROUPS and not subresource and operation is Verb.CREATE and is_on("GenericWorkload")
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the finalizer unless the object already has it."""
+        """Add the finalizer to an object that does not have the finalizer."""
         metadata = attributes.fields["metadata"]
         finalizers = metadata.get("finalizers") or []
         if FINALIZER not in finalizers:

@@ -175,7 +175,8 @@ def _complete(attributes: Attributes, spec: dict[str, Any], name: str, found: Ob
 def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
     """Mount the service account token in each container that has no mount at the token's path.
 
-    If the pod has no token volume, the function adds a volume for the token. Return whether the pod has changed.
+    If the pod has no token volume, the function adds a volume for the token. The function changes the pod in place, and
+    returns whether the pod has changed.
     """
     volumes, first = spec.get("volumes"), spec.get("initContainers")
     own = _token_volume(volumes) if volumes else ""

@@ -152,7 +152,7 @@ class ResourceQuota(Plugin):
     def wants_object(self, attributes: Attributes) -> bool:
         """Return whether the plugin needs the object, which is true for objects in namespaces.
 
-        Cluster-scoped objects cannot have quotas.
+        A ResourceQuota never counts cluster-scoped objects.
         """
         return bool(attributes.namespace)
 

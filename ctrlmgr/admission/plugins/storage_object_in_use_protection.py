@@ -32,7 +32,7 @@ class StorageObjectInUseProtection(Plugin):
         return resource in FINALIZERS and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the finalizer unless the object already has it."""
+        """Add the finalizer to an object that does not have the finalizer."""
         metadata, finalizer = attributes.fields["metadata"], FINALIZERS[attributes.resource]
         finalizers = metadata.get("finalizers") or []
         if finalizer not in finalizers:

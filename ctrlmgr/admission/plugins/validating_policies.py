@@ -59,7 +59,7 @@ class ValidatingAdmissionPolicy(Plugin):
     activated_by = Registration(BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Create the plugin.
+        """Create the admission plugin.
 
         The plugin converts objects between the versions of `kinds`, and its expressions query `authorizer`.
         """
@@ -132,7 +132,7 @@ class _PolicyEvaluation:
         self.annotations: dict[str, list[str]] = {}
 
     def ask(self, binding: Binding) -> Operation[list[_Denial]]:
-        """Return the denials of one binding.
+        """Return the denials of a write by one policy binding.
 
         Raises one of the errors in `UNCONFIGURED` if the binding is misconfigured.
         """

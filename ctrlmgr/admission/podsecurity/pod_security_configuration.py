@@ -19,7 +19,7 @@ class PodSecurityConfiguration(NamedTuple):
     """The configuration of the plugin PodSecurity."""
 
     defaults: Policy = Policy()
-    """The policy of namespaces without labels."""
+    """The Pod Security policy of namespaces without labels."""
     usernames: frozenset[str] = frozenset()
     """The names of users whose pods are exempt from checks."""
     runtime_classes: frozenset[str] = frozenset()

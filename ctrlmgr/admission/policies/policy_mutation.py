@@ -35,7 +35,7 @@ class NotApplied(Exception):
 
 
 class Mutation(NamedTuple):
-    """One mutation of a policy."""
+    """One mutation of a MutatingAdmissionPolicy."""
 
     expression: Condition
     is_apply: bool
@@ -52,7 +52,7 @@ class MutatingPolicy(PolicyBase):
 
 
 def read_mutating(obj: Object) -> MutatingPolicy:
-    """Compile a policy.
+    """Compile an admission policy from its object.
 
     An expression that does not compile fails when it is evaluated.
     """

@@ -109,7 +109,7 @@ P = TypeVar("P", bound=PolicyBase)
 
 
 class Bound(NamedTuple, Generic[P]):
-    """A policy with its bindings."""
+    """An admission policy with its bindings."""
 
     policy: P
     bindings: Sequence[Binding]
@@ -126,7 +126,7 @@ class Policies(Generic[P]):
         self._bindings: dict[str, tuple[Object, Binding]] = {}
 
     def found(self, view: View) -> Sequence[Bound[P]]:
-        """Return the policies that have bindings."""
+        """Return the admission policies that have at least one binding."""
         bindings = view.list(self._resources[1])
         return list(self._bound(view, bindings)) if bindings else ()
 

@@ -54,7 +54,7 @@ class ValidatingPolicy(PolicyBase):
 
 
 class Failure(NamedTuple):
-    """The failure of one validation."""
+    """The failure of one validation rule of a policy."""
 
     message: str
     reason: str
@@ -73,7 +73,7 @@ class PolicyVerdict(NamedTuple):
 
 
 def read_validating(obj: Object) -> ValidatingPolicy:
-    """Compile a policy.
+    """Compile an admission policy from its object.
 
     An expression that does not compile fails when it is evaluated.
     """

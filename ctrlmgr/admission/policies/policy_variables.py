@@ -29,7 +29,7 @@ class Variables(LazyFields):
         return name in self._expressions
 
     def field(self, name: str) -> Any:
-        """Return a variable's value.
+        """Return the value of a policy variable.
 
         Raises `EvalError` if the evaluation fails, and `OutOfBudget` if it costs too much.
         """

@@ -38,7 +38,7 @@ _IGNORED: Final = frozenset(
 
 
 class Evaluators:
-    """The evaluators, by resource."""
+    """The quota evaluators, by the resource that they measure."""
 
     def __init__(self) -> None:
         """Create the evaluators of the kinds that have a special evaluator."""

@@ -29,7 +29,7 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HookCredentials:
-    """Credentials for webhooks, by host."""
+    """The credentials that the server sends to webhooks, by the webhook's host."""
 
     def __init__(self, users: Mapping[str, Mapping[str, Any]]) -> None:
         """Use the users of a kubeconfig, given by user name; raises `SettingsError` if a certificate cannot be read."""

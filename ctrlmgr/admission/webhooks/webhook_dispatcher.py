@@ -75,7 +75,7 @@ class PreparedCall(NamedTuple):
 
     @property
     def hook(self) -> Hook:
-        """The webhook that is called."""
+        """The webhook that the dispatcher calls."""
         return self.invocation.hook
 
 

@@ -76,7 +76,7 @@ def is_exempt(attributes: Attributes) -> bool:
 def invocation_of(hook: Hook, attributes: Attributes, kinds: Kinds) -> Invocation | None:
     """Return the invocation of a webhook for a write; None if the webhook does not match.
 
-    Raises the same errors as `selected_kind`.
+    The function raises the errors of `selected_kind`.
     """
     kind = selected_kind(hook, attributes, kinds)
     return Invocation(hook, kind) if kind is not None else None

@@ -24,7 +24,7 @@ class GatedRole(NamedTuple):
 
     @property
     def binding(self) -> Binding:
-        """The ClusterRoleBinding of the role."""
+        """The ClusterRoleBinding that grants the ClusterRole."""
         return Binding(self.role.name, service_account(self.account) if self.account else group(self.group))
 
 

@@ -5,7 +5,7 @@ Guarantees:
   kept.
 - If an existing binding refers to another role, the binding is replaced, because its role cannot be changed.
 - Objects with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` are not changed.
-- Reconciling is idempotent.
+- A second reconciliation changes nothing.
 
 Source: component-helpers `auth/rbac/reconciliation/{reconcile_role,reconcile_rolebindings}.go`.
 """

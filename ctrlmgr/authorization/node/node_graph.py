@@ -135,7 +135,7 @@ class NodeGraph:
         return claim is not None and node in self._reached.get(claim, ())
 
     def _apply_pod(self, key: Key, pod: Object | None) -> None:
-        """Record a pod.
+        """Add a pod and the objects that the pod uses to the graph.
 
         Most changes of pods do not affect the graph, such as status updates and changes of pods that are not bound yet.
         """

@@ -121,7 +121,7 @@ def shared(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequen
     """Return column widths whose sum fits into `room` characters.
 
     To make columns narrower, the function first breaks headings, and then narrows text columns, beginning with the
-    longest. Columns of numbers keep their width.
+    longest. Columns with numbers keep their width when a table is narrowed.
     """
     from rich.cells import cell_len
 
@@ -140,7 +140,7 @@ def shared(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequen
 def _widened(widths: list[int], wanted: list[int], left: int) -> list[int]:
     """Distribute the remaining room to columns that need more, beginning with the first column.
 
-    Return the new widths.
+    Return the new widths of the table's columns in characters.
     """
     given = []
     for width, want in zip(widths, wanted, strict=True):

@@ -44,7 +44,7 @@ def _lines(events: Iterable[Event], reconcile: Lookup, output: str) -> Iterator[
 
 
 def _table(events: Iterable[Event], reconcile: Lookup, columns: dict[str, int]) -> Iterator[str]:
-    """Yield aligned lines.
+    """Yield one line for each event, with aligned columns.
 
     When a wider value arrives, its column becomes wider. Therefore no line has to wait for later lines.
     """

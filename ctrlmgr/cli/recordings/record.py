@@ -116,8 +116,8 @@ def record(
     """Record the changes in a cluster into a file that `ctrlmgr replay` reads, until Ctrl-C.
 
     The command lists and watches the chosen resources, and writes their changes in the order of the cluster's
-    revisions. The data of Secrets is masked. If --rotate splits a recording into several files, each file can be
-    replayed alone. An existing file is changed only if --append or --force is given.
+    revisions. The recording contains masked values instead of the data of Secrets. If --rotate splits a recording into
+    several files, each file can be replayed alone. An existing file is changed only if --append or --force is given.
 
     \b
     ctrlmgr record -o today.jsonl.gz

@@ -112,12 +112,12 @@ class LeaseCollector:
     """Deletes expired identity Leases; the only key stands for all of them."""
 
     def __init__(self, leases: EventLog, clock: Clock) -> None:
-        """Find Leases in the log `leases`."""
+        """Create a reconciler that finds Leases in the log `leases`."""
         self._leases = leases
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Return the only key."""
+        """Return the only key of the controller, which represents all Leases."""
         return (_EXPIRED,)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:

@@ -20,7 +20,7 @@ AVAILABLE: Final = "Available"
 
 
 class Availability(NamedTuple):
-    """The condition Available."""
+    """The condition Available of an APIService."""
 
     status: str
     reason: str

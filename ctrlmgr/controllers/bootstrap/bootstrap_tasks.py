@@ -164,7 +164,7 @@ def _periodic(controller: Controller) -> Periodic:
 
 
 def _watches(informers: Informers) -> list[Watch]:
-    """Return the watches.
+    """Return the watches that trigger tasks of the bootstrap controller.
 
     The creation or deletion of a lease triggers the task immediately; other changes trigger it after a second.
     """

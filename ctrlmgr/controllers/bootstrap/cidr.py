@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 NAME: Final = "kubernetes"
 COMPONENT: Final = "kubernetes-service-cidr-controller"
 INTERVAL: Final = 10.0
-"""Seconds between checks."""
+"""The number of seconds between two checks."""
 
 _READY_MESSAGE: Final = "Kubernetes default Service CIDR is ready"
 

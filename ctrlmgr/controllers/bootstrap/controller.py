@@ -1,9 +1,9 @@
 """The bootstrap controller of each serving process: creates a cluster's basic objects and publishes the server.
 
 Guarantees:
-- `prepare` runs first. The preparation creates the system namespaces and the default ServiceCIDR, removes this server's
-  address from the endpoints, and runs the repairs of ClusterIPs and node ports once. If a repair fails, the process
-  fails and is never ready.
+- The controller calls `prepare` before all other tasks. The preparation creates the system namespaces and the default
+  ServiceCIDR, removes this server's address from the endpoints, and runs the repairs of ClusterIPs and node ports once.
+  If a repair fails, the process fails and is never ready.
 - When the process is ready for the first time, the `kubernetes` Service gets the right type and ports, and its
   endpoints include this process. From then on the controller checks all basic objects periodically, and shortly after a
   client has deleted or changed one of them.
@@ -160,13 +160,13 @@ class Bootstrap:
         self._clock = clock
         self.runnables: Sequence[Runnable] = (self, *controllers)
         """The runnables of this controller, all of which run in the same phase."""
-        # This condition variable guards the fields below. The condition variable is notified when one of the guarded
-        # fields changes.
+        # The condition variable guards all attributes that follow. The condition variable is notified when one of the
+        # guarded fields changes.
         self._changed = threading.Condition()
         self._prepared = self._stopping = self._withdrawn = False
 
     def has_synced(self) -> bool:
-        """Return whether the preparation is complete."""
+        """Return whether the preparation of the cluster is complete."""
         return self._prepared
 
     def is_published(self) -> bool:

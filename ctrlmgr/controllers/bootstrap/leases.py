@@ -119,7 +119,7 @@ class MasterLeases:
     def others(self, client: Client) -> dict[Address, float]:
         """Return the addresses of the other servers, each with the number of seconds until its lease expires.
 
-        Remove expired leases.
+        The method also removes expired leases.
         """
         found: dict[Address, float] = {}
         for lease in self._log.snapshot(MASTER_LEASES).objects:

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "priorityclasses")
 _AGAIN: Final = 0.2
-"""Seconds between retries."""
+"""The number of seconds between two retries."""
 _WORDS: Final = {
     "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
     "system-cluster-critical": (
@@ -37,7 +37,7 @@ class SystemPriorityClasses:
     name = "scheduling/bootstrap-system-priority-classes"
 
     def __init__(self, client: EngineClient) -> None:
-        """Write through `client`."""
+        """Create a runnable that writes through `client`."""
         self._client = client
         self._is_done = False
 

@@ -15,7 +15,7 @@ from ctrlmgr.informer import Lister
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
 INTERVAL: Final = 60.0
-"""Seconds between checks."""
+"""The number of seconds between two checks."""
 
 
 class SystemNamespaces:

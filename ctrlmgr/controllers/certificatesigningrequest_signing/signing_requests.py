@@ -39,7 +39,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The requested certificate, and the requester."""
+    """The spec of a CertificateSigningRequest: the requested certificate, and the requester."""
 
     request: str = ""
     signer_name: str = ""

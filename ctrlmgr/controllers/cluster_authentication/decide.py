@@ -1,7 +1,7 @@
 """Decides the content of the ConfigMap `kube-system/extension-apiserver-authentication`.
 
 Guarantees: the content of the ConfigMap is the union of all servers' settings. Each server adds its own certificate
-authorities and names, in a fixed order. Only expired certificates are removed.
+authorities and names, in a fixed order. The controller removes only expired certificates from the ConfigMap.
 
 Source: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
 """

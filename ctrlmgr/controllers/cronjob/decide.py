@@ -1,6 +1,7 @@
 """Decides for a CronJob which Jobs are active, which Jobs to delete, and whether to create a Job now.
 
-Source: Kubernetes' `pkg/controller/cronjob/cronjob_controllerv2.go` and `utils.go`. Times are microseconds since 1970.
+Source: Kubernetes' `pkg/controller/cronjob/cronjob_controllerv2.go` and `utils.go`. All times in this module are in
+microseconds since 1970.
 """
 
 from __future__ import annotations

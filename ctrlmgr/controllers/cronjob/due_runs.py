@@ -8,8 +8,8 @@ Guarantees:
   `startingDeadlineSeconds` seconds.
 - A schedule that matches no date, such as the 30th of February, is an error.
 
-Source: Kubernetes' `pkg/controller/cronjob/utils.go` (`mostRecentScheduleTime`, `nextScheduleTimeDuration`). Times are
-microseconds since 1970.
+Source: Kubernetes' `pkg/controller/cronjob/utils.go` (`mostRecentScheduleTime`, `nextScheduleTimeDuration`). All times
+in this module are in microseconds since 1970.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ second. If clocks are put forward, the missing hour is skipped. If clocks are pu
 occur twice. Days whose local time skips midnight are handled, too. The search for the next time ends if there is no
 match within five years.
 
-Times are microseconds since 1970. `NEVER` is Go's zero time, which is before all other times.
+All times in this module are in microseconds since 1970. `NEVER` is Go's zero time, which is before all other times.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Civil(NamedTuple):
     minute: int
     second: int
     weekday: int
-    """In `weekday`, day 0 is Sunday."""
+    """The day of the week; 0 is Sunday."""
 
 
 class _Place:

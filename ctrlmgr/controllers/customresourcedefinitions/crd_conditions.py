@@ -17,7 +17,7 @@ class Condition(NamedTuple):
 
     type: str
     status: str
-    """`True`, `False` or `Unknown`."""
+    """The status of the condition: `True`, `False` or `Unknown`."""
     reason: str
     message: str
 

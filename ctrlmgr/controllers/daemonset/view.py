@@ -3,8 +3,8 @@
 Guarantees, as in Kubernetes (`pkg/controller/daemon/util/daemonset_util.go`):
 - A DaemonSet's pod tolerates a node that is not ready, unreachable, unschedulable, or short of disk, memory or process
   ids. A pod that uses the host's network also tolerates a node without a network.
-- The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes. Percentages
-  are rounded up.
+- The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes. A percentage
+  is rounded up to a whole number of nodes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def template(self) -> Mapping[str, Any]:
-        """The pod template."""
+        """The pod template of the DaemonSet."""
         return self.spec.template
 
     @cached_property

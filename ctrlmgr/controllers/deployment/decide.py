@@ -116,7 +116,7 @@ def is_saturated(view: Deployment, new: Object) -> bool:
 def _proportional(view: Deployment, replica_sets: Sequence[Object]) -> dict[str, int]:
     """Distribute a change of the Deployment's size in proportion to the sizes of ReplicaSets.
 
-    The largest ReplicaSet gets the remainder.
+    The largest ReplicaSet gets the remainder of the change.
     """
     allowed = view.replicas + view.surge if view.replicas else 0
     to_add = allowed - sum(map(size, replica_sets))

@@ -68,7 +68,7 @@ class Deployment(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def template(self) -> Mapping[str, Any]:
-        """The pod template."""
+        """The pod template of the Deployment."""
         return self.spec.template
 
     @cached_property

@@ -95,7 +95,7 @@ class DeviceTaintEviction:
         yield from (pod.key for pod in self._pods.list() if self._eviction(pod) is not None)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Delete the pod if its time is over; otherwise requeue the pod. Raises the errors of the API."""
+        """Delete the pod if its time is over; otherwise requeue the pod. The method raises the errors of the API."""
         if not key.namespace:
             return self._report(key, client)
         pod = self._pods.get(key)

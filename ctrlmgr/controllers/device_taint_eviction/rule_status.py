@@ -42,7 +42,7 @@ class EvictedPods:
     """Counts the pods that were evicted because of each rule since the controller started; workers share it."""
 
     def __init__(self) -> None:
-        """Count no pods yet."""
+        """Create a counter without pods."""
         self._lock = Lock()
         self._counts: dict[str, int] = {}
 
@@ -57,7 +57,7 @@ class EvictedPods:
         return self._counts.get(rule, 0)
 
     def clear(self) -> None:
-        """Forget all pods."""
+        """Remove all counted pods."""
         with self._lock:
             self._counts.clear()
 

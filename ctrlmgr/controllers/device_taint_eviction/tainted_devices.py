@@ -8,7 +8,7 @@ Guarantees, those of `claimEvictionTime` and `getDevice` in Kubernetes' `pkg/con
   the scheduler choose the device, but does not delay an eviction.
 - Of several taints, the earliest time counts.
 
-Times are microseconds since 1970.
+All times in this module are in microseconds since 1970.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Guarantees, as in Kubernetes (`pkg/controller/disruption/disruption.go`, `compon
   that was not deleted after its eviction is removed, too.
 - If a budget expects 0 pods, no disruption is allowed.
 
-Times are microseconds since 1970.
+All times in this module are in microseconds since 1970.
 """
 
 from __future__ import annotations

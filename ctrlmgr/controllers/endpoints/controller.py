@@ -205,7 +205,7 @@ class EndpointsReconciler:
     ) -> None:
         """Create a reconciler that reads objects from these caches, whose revision is at least `seen()`.
 
-        `recorder` records failures.
+        `recorder` records failures as Events.
         """
         self._recorder = recorder
         self._services = services
@@ -252,7 +252,7 @@ class EndpointsReconciler:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
         # The reconciler calls this method even if it writes nothing, because the next call compares the times with this
-        # call. Kubernetes does the same.
+        # call. Kubernetes' controller also compares the times in every sync.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         desired = desired_endpoints(service, pods, current, trigger_time)
         if desired is None:

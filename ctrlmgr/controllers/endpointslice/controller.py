@@ -88,7 +88,7 @@ class EndpointSliceReconciler:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
         # The reconciler calls this method even if it writes nothing, because the next call compares the times with this
-        # call. Kubernetes does the same.
+        # call. Kubernetes' controller also compares the times in every sync.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         existing = self._slices.list(service.key)
         zone_of = _remembering(self._zones.of)

@@ -37,7 +37,7 @@ _CONDITIONS = {flags: EndpointConditions(*flags) for flags in itertools.product(
 
 
 class Group(NamedTuple):
-    """Endpoints with the same ports."""
+    """The endpoints of a Service that have the same ports."""
 
     ports: list[EndpointPort]
     endpoints: dict[Identity, Endpoint]

@@ -3,7 +3,8 @@
 Guarantees:
 - A body has Go's encoding: fields are in Go's order, labels and annotations are sorted, and empty lists are encoded as
   `null`.
-- Every write increments the generation (`pkg/registry/discovery/endpointslice`). All finalizers are kept.
+- Every write increments the generation (`pkg/registry/discovery/endpointslice`). The written slice keeps all finalizers
+  of the current slice.
 - A slice has all labels of its Service, except labels that identify the owner of a slice (`setEndpointSliceLabels` in
   Kubernetes' `k8s.io/endpointslice/utils.go`).
 """
@@ -43,7 +44,8 @@ _take_metadata = msgspec.json.Decoder(_Metadata).decode
 class Appearance(NamedTuple):
     """The part of the metadata that all slices of one Service or Endpoints object share.
 
-    A new slice gets these annotations. An existing slice also keeps its other annotations.
+    A new slice gets the annotations in this metadata. An existing slice also keeps its other
+    annotations.
     """
 
     namespace: str

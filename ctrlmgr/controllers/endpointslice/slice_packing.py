@@ -3,12 +3,12 @@
 Guarantees, those of `reconcileByPortMapping` and `finalize` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
 - After the writes, every wanted endpoint is in exactly one slice, and no slice has more than `capacity` endpoints. A
   slice can have more endpoints only if another client added them or the capacity was larger before.
-- An endpoint stays in its slice. A slice whose endpoints are unchanged is not written; a slice that loses all endpoints
-  is deleted.
+- An unchanged endpoint stays in its slice. A slice whose endpoints are unchanged is not written; a slice that loses all
+  endpoints is deleted.
 - New endpoints are added first to slices that are written anyway, beginning with the fullest slice. If all remaining
   endpoints fit into one unchanged slice, the endpoints are added to the slice that has the least free space afterwards.
-  If no existing slice has room for the remaining endpoints, these endpoints are added to new slices. Slices are never
-  rebalanced.
+  If no existing slice has room for the remaining endpoints, these endpoints are added to new slices. Endpoints never
+  move from one slice to another to balance the slices.
 - If one slice would be deleted and another slice created, the first slice is overwritten instead (`recycle`).
 
 Unlike in Go, the distribution does not depend on the order of maps: the same input gives the same slices.
@@ -72,7 +72,7 @@ class Changes:
         return chain(self.create, self.update, self.unchanged)
 
     def add(self, other: Changes) -> None:
-        """Add the changes in `more`."""
+        """Add the changes in `other` to these changes."""
         self.create += other.create
         self.update += other.update
         self.delete += other.delete

@@ -1,8 +1,8 @@
 """Assigns hints to endpoints; kube-proxy reads the hints to keep traffic in the same zone or on the same node.
 
 Guarantees (KEP-4444 and KEP-2433; Kubernetes' `k8s.io/endpointslice/{trafficdist,topologycache}`):
-- Only ready endpoints get hints. The hints depend only on the endpoints, their current hints and the CPU capacity of
-  nodes. Assigning the hints again changes nothing, except in one case that `balance` describes.
+- Only ready endpoints get topology hints. The hints depend only on the endpoints, their current hints and the CPU
+  capacity of nodes. Assigning the hints again changes nothing, except in one case that `balance` describes.
 - If `spec.trafficDistribution` is set, the hint is the endpoint's own zone. With `PreferSameNode`, the hint also
   contains the endpoint's own node.
 - The annotation `service.kubernetes.io/topology-mode: Auto` has precedence over `spec.trafficDistribution`. With this
@@ -95,7 +95,7 @@ def hint_by_cpu(changes: Changes, shares: Shares | None) -> bool:
 
     The argument `shares` is None if the zone or CPU of a node is unknown.
 
-    Return whether hints were assigned. If no hints were assigned, existing hints are removed.
+    The function returns whether it has assigned hints. If no hints were assigned, existing hints are removed.
     """
     count = sum(endpoint.is_ready for draft in changes for endpoint in draft.endpoints)
     allocations = allocate(shares, count)

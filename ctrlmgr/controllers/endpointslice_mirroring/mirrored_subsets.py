@@ -5,7 +5,8 @@ subsets first (`RepackSubsets` in `pkg/api/v1/endpoints/util.go`):
 - The result does not depend on how the addresses are divided into subsets. Each address is grouped by the set of all
   ports that it offers.
 - If the same address and port are ready in one subset and not ready in another subset, the address counts as not ready.
-- Each set of ports has at most `maximum` addresses; ready addresses have precedence. Invalid IP addresses are left out.
+- Each set of ports has at most `maximum` addresses; ready addresses have precedence. The mirrored slices omit invalid
+  IP addresses.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Guarantees, all as in client-go (`tools/record/events_cache.go`, `EventCorrelato
 - An occurrence that equals an earlier occurrence increments the count of the earlier occurrence's Event.
 - From the tenth message on, occurrences that differ only in their message are combined into one Event. The combination
   of messages ends after ten minutes without such an occurrence.
-- One component may record 25 occurrences about one object, and one more every five minutes. All further occurrences are
-  dropped.
+- One component may record 25 occurrences about one object, and one more every five minutes. The correlator drops all
+  further occurrences.
 - Correlation has no side effects except on its caches. Each cache contains the 4,096 most recent entries, and the
   cached messages have at most 16 MiB.
 """
@@ -43,7 +43,7 @@ class Occurrence(NamedTuple):
 
     subject: ObjectReference
     type: str
-    """`Normal` or `Warning`."""
+    """The type of the Event: `Normal` or `Warning`."""
     reason: str
     message: str
     component: str
@@ -61,7 +61,7 @@ class Occurrence(NamedTuple):
 
 
 class CorrelatedEvent(NamedTuple):
-    """An Event to write.
+    """An Event that the recorder must write.
 
     `occurrence` is the latest occurrence of the Event. `name` and `first` are the name and the time of the first
     occurrence.

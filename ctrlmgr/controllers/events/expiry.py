@@ -53,7 +53,7 @@ class EventExpiry:
         self._log = event_log
         self._ttl = ttl
         self._clock = clock
-        # This lock guards the fields below.
+        # The lock guards all attributes that follow.
         self._lock = threading.Lock()
         # A heap of the current states of Events and some outdated states, which are skipped.
         self._states: list[tuple[Revision, Key]] = []

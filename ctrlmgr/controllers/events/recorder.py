@@ -175,8 +175,8 @@ class EventBroadcaster:
         self._series = SeriesCorrelator(clock.monotonic())
         # Series to update; only the thread that calls `process_next` uses this queue.
         self._due: deque[_Task] = deque()
-        # This condition variable guards the fields below. The condition variable is notified when work is added and
-        # when the broadcaster is closed.
+        # The condition variable guards all attributes that follow. The condition variable is notified when work is
+        # added and when the broadcaster is closed.
         self._changed = threading.Condition()
         self._occurrences: deque[tuple[Occurrence, PatchClient]] = deque()
         self._held: _Task | None = None

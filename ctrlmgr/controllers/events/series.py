@@ -4,8 +4,8 @@ Guarantees, all as in client-go (`tools/events/event_broadcaster.go`):
 - Two occurrences are equal if their type, action, reason, reporter, related object and subject are equal. The resource
   version of the subject must also be equal. The messages of equal occurrences may differ; the Event keeps the first
   message.
-- The first occurrence becomes an Event. The second occurrence adds a series with the count 2 to the Event. Later
-  occurrences only increment a count in memory.
+- The recorder writes the first occurrence as an Event. The second occurrence adds a series with the count 2 to the
+  Event. Later occurrences only increment a count in memory.
 - A series is written again every 30 minutes, and a last time six minutes after its latest occurrence. After the end of
   the series, or six minutes after an occurrence that was not repeated, the same occurrence becomes a new Event.
 """

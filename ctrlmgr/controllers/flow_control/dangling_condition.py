@@ -107,7 +107,7 @@ class DanglingCondition:
 
 
 def _applied(schema: Object, condition: Mapping[str, Any]) -> Object:
-    # The apply contains the uid. Therefore the apply cannot create a deleted FlowSchema again.
+    # The apply contains the uid of the FlowSchema. Therefore the apply cannot create a deleted FlowSchema again.
     metadata = {"name": schema.name, "uid": schema.uid}
     head = {"kind": "FlowSchema", "apiVersion": API_VERSION, "metadata": metadata}
     return Object.from_dict({**head, "status": {"conditions": [condition]}})

@@ -73,7 +73,7 @@ def revise(obj: Object, spec: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _says(metadata: Mapping[str, Any]) -> bool | None:
-    """Return the value of the annotation.
+    """Return the value of the annotation that marks automatic updates.
 
     The result is None if the annotation is missing, or is not a boolean that Go's `strconv.ParseBool` accepts.
     """

@@ -35,7 +35,7 @@ class Detach(NamedTuple):
 
 
 class Orphan(NamedTuple):
-    """The decision to orphan dependents.
+    """The decision to remove the owner references of an object's dependents.
 
     Their references to the object are removed first, and then the orphan finalizer of the object.
     """
@@ -50,7 +50,7 @@ class Release(NamedTuple):
 
 
 Decision: TypeAlias = Delete | Detach | Orphan | Release | None
-"""The decision about an object. A decision of None means that no write is needed now."""
+"""The garbage collector's decision about one object. A decision of None means that no write is needed now."""
 
 
 class _OwnerState(Enum):

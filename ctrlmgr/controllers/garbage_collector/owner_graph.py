@@ -34,7 +34,7 @@ class Item(NamedTuple):
 
     @classmethod
     def of(cls, obj: Object) -> Item:
-        """Return the place of `obj`."""
+        """Return the place where objects of the kind of `obj` are stored."""
         return cls(obj.resource, obj.key)
 
     @classmethod

@@ -67,7 +67,7 @@ class _Refused(Problem):
 class Selectors:
     """The pod selectors of all autoscalers, which are used to find autoscalers that select the same pods.
 
-    An instance is thread-safe.
+    Several threads may use one instance.
     """
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class Writer(Protocol):
 
 
 class AutoscalingPass:
-    """One pass over one autoscaler."""
+    """One pass of the controller over one HorizontalPodAutoscaler."""
 
     def __init__(
         self,

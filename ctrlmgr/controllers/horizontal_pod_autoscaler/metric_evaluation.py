@@ -43,7 +43,7 @@ class MetricProposal(NamedTuple):
 
 
 class MetricUnavailable(MetricsError):
-    """Raised if a metric is unavailable.
+    """Raised if the value of a metric is unavailable.
 
     `reason` and `message` become the reason and the message of the condition and the Event. The error about all
     metrics contains the message of the exception.

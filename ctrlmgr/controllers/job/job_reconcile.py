@@ -64,7 +64,9 @@ class Run:
         self._control = PodControl(owner, client, recorder)
         self._written = snapshot.status
         self.flushed = False
-        """Whether the status was written. After the status was written, the caller may store the new backoff."""
+        """Whether the reconcile has written the Job's status. After the status was written, the caller may store the
+        new backoff.
+        """
         self.action = RECONCILING
         """The action of this reconcile, as a label of metrics."""
         self.failure: CtrlmgrError | None = None
@@ -108,7 +110,7 @@ class Run:
         return self._delete(self._snapshot.active, release=False)
 
     def _go_on(self) -> tuple[Pods, bool]:
-        """Create or delete pods.
+        """Create or delete pods of the Job.
 
         The method also returns whether the Job's pods are managed. The pods of a Job that is being deleted are not
         managed.

@@ -1,9 +1,10 @@
 """Counts the ended pods of a Job; each pod is counted only once.
 
 A pod has a finalizer until it is counted. When a pod has ended, three steps follow. First, the uid of the pod is
-written into the Job's status. Second, the pod's finalizer is removed. Third, the uid is removed from the status, and
-the count of pods is increased. After an interruption, the state of the Job and its pods shows which steps were
-completed. If a pod of an Indexed Job succeeds, the pod's index in the status is sufficient, and the uid is not written.
+written into the Job's status. Second, the controller removes the finalizer of the pod. Third, the uid is removed from
+the status, and the count of pods is increased. After an interruption, the state of the Job and its pods shows which
+steps were completed. If a pod of an Indexed Job succeeds, the pod's index in the status is sufficient, and the uid is
+not written.
 
 Guarantees: at most 500 uids are in the Job's status at a time. A Job finishes only when its status contains no uids and
 none of its pods is terminating.

@@ -112,8 +112,8 @@ class NamespaceReconciler:
     def _empty(self, namespace: Object, client: Client) -> tuple[Content | None, float]:
         """Delete the content of a terminating namespace, in one pass over all kinds.
 
-        Return two values. The first value is the remaining content; it is None if no content remains. The second value
-        is the number of seconds until the retry; it is 0 if no retry is needed.
+        The method returns two values. The first value is the remaining content, or None if no content remains. The
+        second value is the number of seconds until the retry, or 0 if no retry is needed.
         """
         content = Content()
         epoch = self._informers.epoch

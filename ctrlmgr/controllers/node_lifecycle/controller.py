@@ -96,7 +96,7 @@ class NodeLifecycle:
             self._node(key, client)
         return None
 
-    # Methods that handle a changed node.
+    # The following methods handle a changed node.
 
     def _node(self, key: Key, client: EngineClient) -> None:
         node = self._nodes.get(key)
@@ -187,7 +187,7 @@ class NodeLifecycle:
                 log.info("pod status update failed", pod=str(pod.key), error=str(error))
                 self._unmarked.add(name)
 
-    # These methods handle the round over all nodes.
+    # The following methods handle the round over all nodes.
 
     def _round(self, client: EngineClient) -> float:
         """Check all nodes if the monitoring period has passed, and taint the queued nodes that are due.

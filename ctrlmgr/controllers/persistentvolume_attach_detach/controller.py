@@ -187,7 +187,8 @@ class AttachDetach:
                 work.memory.reported.add(name)
                 self._tell_multi_attach(name, needed, [other for other, _ in others])
             return
-        # The cache is outdated. The change that the cache lacks will trigger the next reconcile.
+        # The cache does not contain the newest state yet. The change that the cache lacks will trigger the next
+        # reconcile.
         with suppress(AlreadyExists):
             work.client.create(Object.from_dict(_attachment(volume, node)))
         work.memory.attaching[name] = work.now
@@ -230,7 +231,7 @@ class AttachDetach:
         volumes = [{"name": each, "devicePath": ""} for each in ordered] or None
         work.client.patch(obj, {"metadata": {"uid": obj.uid}, "status": {"volumesAttached": volumes}}, "status")
 
-    # These methods map changes to the nodes to reconcile.
+    # The following methods map changes to the nodes to reconcile.
 
     def of_pod(self, change: Change) -> Iterator[Key]:
         """Yield the name of the node to which a changed pod with claims is bound."""

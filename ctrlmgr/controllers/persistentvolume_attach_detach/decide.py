@@ -25,7 +25,7 @@ _PREFIX: Final = "kubernetes.io/csi/"
 
 
 class CsiVolume(NamedTuple):
-    """A volume of a CSI driver."""
+    """A volume that a CSI driver attaches to nodes."""
 
     driver: str
     handle: str

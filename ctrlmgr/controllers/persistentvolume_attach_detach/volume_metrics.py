@@ -18,7 +18,7 @@ TOTAL_VOLUMES: Final = CollectedGauge(
     "attachdetach_controller_total_volumes", "Number of volumes in A/D Controller", ("plugin_name", "state")
 )
 # The Python client library appends `_total` to the names of counters, but Kubernetes' name has no such suffix.
-# Therefore this metric is a gauge.
+# Therefore the metric of forced detaches is a gauge.
 FORCED_DETACHES: Final = Gauge(
     "attach_detach_controller_attachdetach_controller_forced_detaches",
     "Number of times the A/D Controller performed a forced detach",

@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 
 NOTHING: Final = Plan()
-"""A plan without writes."""
+"""A plan that writes no object."""
 
 
 def with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:

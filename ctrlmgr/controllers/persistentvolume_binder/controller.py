@@ -139,7 +139,7 @@ class VolumeBinder:
     ) -> Object | None:
         """Write an object's fields and then its status; skip a write that changes nothing.
 
-        Return the current object.
+        The method returns the current state of the object.
         """
         if desired is None:
             return None
@@ -211,7 +211,7 @@ class VolumeBinder:
             return []
         return sorted(str(each.key) for each in pods_of_claim(self._pods, key) if not each.view(Pod).is_terminal)
 
-    # These methods perform the reads that decisions need.
+    # The following methods read the objects that decisions need.
 
     def volume(self, name: str) -> Fields | None:
         """Return the volume with this name; None if the volume does not exist."""
@@ -250,7 +250,7 @@ class VolumeBinder:
         pods = pods_of_claim(self._pods, Key(meta["namespace"], meta["name"]))
         return [each.name for each in pods if not each.view(Pod).is_terminal and not each.view(Pod).spec.node_name]
 
-    # These methods map changes to keys.
+    # The following methods map changes to the keys of reconciles.
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
         """Yield the keys of a created or changed claim and of the volumes that the change affects.

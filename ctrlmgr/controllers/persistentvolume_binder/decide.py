@@ -88,7 +88,7 @@ class BinderLookups(HostPathLookups, Protocol):
         """Return the names of the pods that use a claim and are not scheduled yet."""
 
 
-# These functions decide the writes for claims.
+# The following functions decide the writes for claims.
 
 
 def for_claim(claim: Fields, lookups: BinderLookups) -> Plan:
@@ -220,7 +220,7 @@ def _bound_claim(claim: Fields, volume: Fields) -> Fields:
     return with_status(annotated(bound, {BIND_COMPLETED: "yes"}), BOUND, volume)
 
 
-# These functions decide the writes for volumes.
+# The following functions decide the writes for volumes.
 
 
 def for_volume(volume: Fields, lookups: BinderLookups) -> Plan:

@@ -91,7 +91,7 @@ def without_deletion_finalizer(volume: Fields) -> Fields:
     return with_finalizers(volume, [each for each in held if each != FINALIZER])
 
 
-# These functions create volumes of type `hostPath`.
+# The following functions create volumes of type `hostPath`.
 
 
 def not_provisioned(message: str, claim: Fields | None = None) -> Plan:

@@ -29,7 +29,7 @@ class Indexed(Protocol):
 def index_by_possible_claims(volumes: Indexed) -> None:
     """Add the index that the other functions of this module read; the informer must not have synced yet.
 
-    The function may be called repeatedly.
+    A further call of the function has no effect.
     """
     volumes.add_index(_INDEX, _values)
 

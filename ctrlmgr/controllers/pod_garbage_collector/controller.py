@@ -106,7 +106,7 @@ class DecodedPod(NamedTuple):
 
     @classmethod
     def at(cls, pod: Object) -> DecodedPod:
-        """Decode a pod."""
+        """Decode the fields of a pod that the garbage collector reads."""
         return cls(pod, _decode(pod.body))
 
 

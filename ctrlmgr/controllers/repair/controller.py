@@ -4,9 +4,9 @@ Guarantees:
 
 - A round of repairs reads one revision of the log. Therefore the round sees a concurrent change of a Service completely
   or not at all. Because the round reads the log and not a cache, it also finds manual changes in the database.
-- A missing claim is created. A claim with the wrong Service is replaced in one append, so there is no revision at which
-  the value is free. A write of a claim succeeds only if the claim has not changed since it was read. After a conflict,
-  the round starts again.
+- The repair creates a missing claim. A claim with the wrong Service is replaced in one append, so there is no revision
+  at which the value is free. A write of a claim succeeds only if the claim has not changed since it was read. After a
+  conflict, the round starts again.
 - IPAddresses are written through the API. Claims on node ports are written directly to the log, because no API contains
   them.
 - An unused claim is released after three consecutive rounds have found that the claim is unused.
@@ -186,7 +186,8 @@ class Repair(Generic[C]):
     ) -> None:
         """Create a repair that corrects the findings which `find` returns for the Services and `claims`.
 
-        `describe` formats a value. The function `writing` returns the writer of claims for a client.
+        The function `describe` formats a value for Events. The function `writing` returns the writer of claims for a
+        client.
         """
         self.name = name
         self.key = Key("", name)

@@ -28,7 +28,7 @@ class Action(enum.Enum):
     REPORT = "report"
     """No action is taken, because an administrator must decide."""
     CLAIM = "claim"
-    """The missing claim is created."""
+    """The repair creates the missing claim."""
     CORRECT = "correct"
     """The existing claim is replaced by a claim of the Service."""
     RELEASE = "release"

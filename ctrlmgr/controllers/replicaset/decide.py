@@ -64,7 +64,7 @@ def desired_status(
 
 
 def desired_conditions(view: ReplicaSet, pods: int, failure: str | None, now: int) -> list[dict[str, Any]]:
-    """Return the conditions of a ReplicaSet.
+    """Return the desired conditions of a ReplicaSet's status.
 
     A failure condition is set once and stays unchanged until the failure ends.
     """

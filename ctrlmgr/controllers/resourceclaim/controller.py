@@ -3,7 +3,7 @@
 Guarantees, as in Kubernetes (`pkg/controller/resourceclaim/controller.go`) but without support for PodGroups, whose
 feature gate is off:
 - For each entry of a pod that names a template, a claim is created, and the pod is its controller. The pod's status
-  contains the name of this claim. A deleted claim is created again. If an entry has a problem, an Event
+  contains the name of this claim. The controller creates a deleted claim again. If an entry has a problem, an Event
   about the pod is recorded, and the pod's later entries wait.
 - If a pod is bound to a node and the scheduler did not reserve an allocated claim for the pod, the controller reserves
   the claim.

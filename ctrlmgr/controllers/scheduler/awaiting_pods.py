@@ -29,7 +29,7 @@ class AwaitingPods:
         return key in self._pods
 
     def put(self, awaiting: AwaitingPod) -> None:
-        """Add a pod."""
+        """Add a pod that waits for its volumes."""
         key = awaiting.binding.entry.pod.key
         self._pods[key] = awaiting
         for claim in awaiting.binding.claims:
@@ -49,6 +49,6 @@ class AwaitingPods:
         return sorted(self._by_claim.get(claim, ())) if claim is not None else []
 
     def clear(self) -> None:
-        """Remove all pods."""
+        """Remove all waiting pods."""
         self._pods.clear()
         self._by_claim.clear()

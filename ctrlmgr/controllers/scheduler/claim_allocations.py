@@ -49,7 +49,7 @@ class DeviceResult(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def id(self) -> DeviceID:
-        """Return the device."""
+        """Return the identity of an allocated device."""
         return DeviceID(self.driver, self.pool, self.device)
 
 

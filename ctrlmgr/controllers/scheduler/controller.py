@@ -150,7 +150,7 @@ class Scheduler:
         yield _CHANGES
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Process pending changes.
+        """Apply the pending changes of objects to the scheduler's model.
 
         After pending changes have been processed, schedule a pod, unless a more important pod is waiting.
         """

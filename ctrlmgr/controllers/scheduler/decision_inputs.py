@@ -206,7 +206,7 @@ class DecisionInputs:
     def assume(self, desired: Mapping[Key, str], node: str) -> list[Object]:
         """Return the writes that bind claims to volumes or request provisioning for a node.
 
-        Assume their effects from now on.
+        The scheduler assumes the effects of these writes from now on.
 
         If the volume of a claim is "", the volume must be provisioned. The caller must update the PersistentVolumes in
         the result, and annotate the claims in the result with the selected node.

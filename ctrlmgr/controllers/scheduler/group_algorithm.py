@@ -224,7 +224,7 @@ class GroupAlgorithm:
             self._place(attempt)
 
     def _place(self, attempt: Attempt) -> None:
-        """Count a pod on its node.
+        """Count a pod of the group on its node in the model.
 
         Raises `GroupError`, and `Conflict` if the pod's claims are unusable.
         """

@@ -188,7 +188,7 @@ def _changes_topology(pod: PodInfo, happening: Happening) -> bool:
 def _changes_neighbours(pod: PodInfo, happening: Happening) -> bool:
     """Return whether a term of the pod selects the event's pod, or a term of the event's pod selects the pod.
 
-    Namespaces are ignored.
+    The hint ignores the namespaces of the affinity terms.
     """
     own = (*(pod.affinity.required or ()), *pod.required_anti_affinity)
     states = [each for each in (happening.pod, happening.old_pod) if each is not None]

@@ -62,7 +62,7 @@ class Listed(Protocol):
     """The interface of a lister of one resource."""
 
     def get(self, key: Key) -> Object | None:
-        """Return the object with this key; None if it does not exist."""
+        """Return the object with the given key; None if no object has the key."""
 
     def list(self, namespace: str | None = None) -> Sequence[Object]:
         """Return the objects of one namespace; None means all namespaces."""
@@ -255,7 +255,8 @@ def _allocated(claim: Object, pod: PodInfo) -> Allocated:
 def write_reservation(reservation: Reservation, pod: PodInfo, client: EngineClient, now: str) -> Object:
     """Write a claim: set its new allocation, if there is one, and add the pod to the users of the claim.
 
-    `now` is RFC 3339. Return the stored claim. Raises the errors of `client` if a write fails.
+    `now` is the current time in the format of RFC 3339. Return the stored claim. Raises the errors of `client` if a
+    write fails.
     """
     claim = reservation.claim
     consumer = {"resource": "pods", "name": pod.key.name, "uid": pod.uid}

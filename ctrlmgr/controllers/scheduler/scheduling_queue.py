@@ -68,8 +68,8 @@ class Waiting:
     entries: dict[Key, Entry] = field(default_factory=dict)
     gated: dict[Key, PodInfo] = field(default_factory=dict)
     _ready: list[tuple[int, float, Key]] = field(default_factory=list)
-    # Entries that wait for an event. When an event occurs, only these entries are checked, however many other pods
-    # wait.
+    # The entries of pods that wait for an event. When an event occurs, only these entries are checked, however many
+    # other pods wait.
     _parked: dict[Key, Entry] = field(default_factory=dict)
 
     def backoff(self, attempts: int) -> float:

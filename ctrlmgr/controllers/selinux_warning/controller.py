@@ -82,7 +82,7 @@ class SELinuxWarning:
         """Return the value 1 for each conflict, keyed by the labels of the metric."""
         return {(each.name, *each.pod, each.value, *each.other, each.other_value): 1 for each in self._uses.conflicts()}
 
-    # These methods map changes to the pods to reconcile.
+    # The following methods map changes to the pods to reconcile.
 
     def of_pod(self, change: Change) -> Iterator[Key]:
         """Yield the key of a pod with volumes that was created or deleted, or has ended."""

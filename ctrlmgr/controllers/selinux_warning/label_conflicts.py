@@ -43,7 +43,7 @@ class Conflict(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The reason of the Event."""
+        """The reason of the Event about a conflict."""
         return f"{self.name}Conflict"
 
     @property
@@ -106,7 +106,7 @@ class VolumeUses:
                 del self._uses[volume], self._drivers[volume]
 
     def clear(self) -> None:
-        """Remove all uses."""
+        """Remove all recorded uses of volumes."""
         self._uses.clear()
         self._volumes.clear()
         self._drivers.clear()

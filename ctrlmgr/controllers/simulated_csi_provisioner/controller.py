@@ -94,7 +94,7 @@ class Provisioner:
                 with suppress(AlreadyExists):
                     client.create(desired)
 
-    # These methods handle claims.
+    # The following methods handle claims.
 
     def _provision(self, key: Key, client: EngineClient) -> None:
         claim = self._claims.get(key)
@@ -150,7 +150,7 @@ class Provisioner:
         self._recorder.event(claim, WARNING, "ProvisioningFailed", message)
         raise CtrlmgrError(message)
 
-    # These methods handle volumes.
+    # The following methods handle volumes.
 
     def _reclaim(self, key: Key, client: EngineClient) -> None:
         volume = self._volumes.get(key)

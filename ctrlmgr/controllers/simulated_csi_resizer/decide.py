@@ -1,8 +1,8 @@
 """Decides how the status of a claim changes while its volume is expanded or modified, with pure functions.
 
 Guarantees, those of `external-resizer` and of the kubelet's expansion (`pkg/volume/util/resize_util.go`): first, the
-requested size or class is written to the status. Second, the volume is changed. Third, the remaining work is written to
-the status. A claim's capacity grows only after a node has expanded the file system.
+requested size or class is written to the status. In the second step, the controller changes the volume. Third, the
+remaining work is written to the status. A claim's capacity grows only after a node has expanded the file system.
 """
 
 from __future__ import annotations

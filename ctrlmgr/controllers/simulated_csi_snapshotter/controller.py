@@ -209,7 +209,7 @@ class Snapshotter:
         if desired["metadata"]["finalizers"] != list(fields["metadata"].get("finalizers") or ()):
             client.update(Object.from_dict(desired))
 
-    # These methods read related objects.
+    # The following methods read related objects.
 
     def _is_restored(self, snapshot: Mapping[str, Any]) -> bool:
         """Return whether a claim that has no volume yet uses a snapshot as its source."""
@@ -251,7 +251,7 @@ class Snapshotter:
         message = f"Failed to create snapshot content with error {reported}"
         raise _RefusedSnapshot("SnapshotContentCreationFailed", message)
 
-    # These methods map changes to keys.
+    # The following methods map changes to the keys of reconciles.
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
         """Yield the keys of the snapshots of a changed claim, and of the snapshot that is its source."""

@@ -70,7 +70,7 @@ class Services:
         # The number of changes of the Services that each pod used.
         self._changes: dict[Key, int] = {}
 
-    # These methods record changes.
+    # The following methods record changes.
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
         """Replace the objects of a resource by `objects`, as if these objects had always existed."""
@@ -129,7 +129,7 @@ class Services:
         for pod in self._askers.get(key, ()):
             self._changes[pod] = self._changes.get(pod, 0) + 1
 
-    # These methods find the pods that depend on a Service.
+    # The following methods find the pods that depend on a Service.
 
     def askers(self, change: Change) -> list[Key]:
         """Return the keys of the pods that used a changed Service."""
@@ -156,7 +156,7 @@ class Services:
             for service in self._asked.pop(pod, ()):
                 self._askers[service].discard(pod)
 
-    # These methods return what pods see.
+    # The following methods return the endpoints that pods see.
 
     def seen_by(self, pod: Key, time: PodTime, own: Iterable[str] = (), *, is_told: bool = True) -> SeenServices:
         """Return the simulated network from the point of view of a pod with the addresses `own`.

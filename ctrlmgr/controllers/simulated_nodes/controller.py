@@ -165,7 +165,7 @@ class SimulatedNodes:
             return self._renew(client)
         return self._pod(key, client) if key.namespace else self._node(key, client)
 
-    # These methods handle nodes.
+    # The following methods handle nodes.
 
     def _node(self, key: Key, client: EngineClient) -> Result | None:
         name = key.name
@@ -226,7 +226,7 @@ class SimulatedNodes:
                 self._addresses[name] = own[0] if own else free_address(ADDRESSES, self._addresses.values(), skip=2)
             return self._addresses[name]
 
-    # These methods handle pods.
+    # The following methods handle pods.
 
     def _pod(self, key: Key, client: EngineClient) -> Result | None:
         pod = self._pods.get(key)
@@ -384,7 +384,7 @@ class SimulatedNodes:
         self._given[pod.key] = found
         return Place(hosts, found)
 
-    # These methods map changes to keys.
+    # The following methods map changes to the keys of reconciles.
 
     def node_keys(self, change: Change) -> Iterator[Key]:
         """Yield the key of a node that was created or deleted, or whose annotations or labels changed.

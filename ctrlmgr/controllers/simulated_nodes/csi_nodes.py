@@ -28,7 +28,8 @@ class CsiNodes:
         desired = csi_node(node.name, node.uid, node.labels)
         found = self._csi_nodes.get(Key("", node.name))
         if found is None:
-            # The cache is outdated. The change that the cache lacks will trigger the next reconcile.
+            # The cache does not contain the newest state yet. The change that the cache lacks will trigger the next
+            # reconcile.
             with suppress(AlreadyExists):
                 client.create(Object.from_dict(desired))
         elif found.metadata.owner_references != Object.from_dict(desired).metadata.owner_references:

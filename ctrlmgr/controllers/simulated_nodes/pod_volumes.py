@@ -83,7 +83,7 @@ class PodVolumes:
             if not self._attachable.is_available(Key(pod.namespace, claim), attached)
         ]
 
-    # These methods handle nodes.
+    # The following methods handle nodes.
 
     def report(self, node: Object, client: EngineClient) -> None:
         """Write the volumes that a node uses to its status, and expand file systems; raises the errors of the API."""
@@ -109,7 +109,7 @@ class PodVolumes:
             what = f'MountVolume.NodeExpandVolume succeeded for volume "{volume.name}" {node_name(pod)}'
             self._recorder.event(pod, NORMAL, "FileSystemResizeSuccessful", what)
 
-    # These methods map changes to keys.
+    # The following methods map changes to the keys of reconciles.
 
     def keys_of_claim(self, change: Change) -> Iterator[Key]:
         """Yield the keys of pods that wait for a changed claim, and of nodes that must expand its file system."""

@@ -32,7 +32,8 @@ class ResourceSlices:
             desired = Object.from_dict(each)
             found = self._slices.get(desired.key)
             if found is None:
-                # The cache is outdated. The change that the cache lacks will trigger the next reconcile.
+                # The cache does not contain the newest state yet. The change that the cache lacks will trigger the next
+                # reconcile.
                 with suppress(AlreadyExists):
                     client.create(desired)
             elif found.metadata.owner_references != desired.metadata.owner_references:

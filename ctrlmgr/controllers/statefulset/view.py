@@ -107,7 +107,7 @@ class StatefulSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def template(self) -> Mapping[str, Any]:
-        """The pod template."""
+        """The pod template of the StatefulSet."""
         return self.spec.template
 
     @property

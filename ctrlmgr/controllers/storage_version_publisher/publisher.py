@@ -55,7 +55,7 @@ class StorageVersionPublisher:
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Return the only key."""
+        """Return the only key of the controller."""
         return (_KEY,)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:

@@ -110,7 +110,7 @@ class TaintEviction:
         subject = ObjectReference("Pod", key.namespace, key.name, uid, "v1")
         self._recorder.event(subject, NORMAL, _REASON, message)
 
-    # These methods map changes to pods.
+    # The following methods map changes to pods.
 
     def node_keys(self, change: Change) -> Iterator[Key]:
         """Yield the keys of the pods of a node whose NoExecute taints have changed."""

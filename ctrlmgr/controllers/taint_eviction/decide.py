@@ -7,7 +7,7 @@ Guarantees, which are the same as in Kubernetes' `pkg/controller/tainteviction`:
 - A change of taints or tolerations does not change the time of a planned eviction. A planned eviction is cancelled only
   if the node has no more NoExecute taints, or the pod tolerates all of them forever.
 
-Times are microseconds since 1970.
+All times in this module are in microseconds since 1970.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class PolicyStatus:
             "observedGeneration": generation,
             "typeChecking": {"expressionWarnings": warnings} if warnings else {},
         }
-        # The apply contains the uid. Therefore the apply cannot create a deleted policy again.
+        # The apply contains the uid of the policy. Therefore the apply cannot create a deleted policy again.
         head = {"kind": fields["kind"], "apiVersion": fields["apiVersion"]}
         metadata = {"name": policy.name, "uid": policy.uid}
         client.apply(

@@ -1,7 +1,7 @@
 """Functions about pods for the controllers of workloads: their state, and an index by controller.
 
 Guarantees: "active", "ready" and "available" have Kubernetes' meanings (`pkg/controller/controller_utils.go`,
-`pkg/api/v1/pod/util.go`). Times are microseconds since 1970.
+`pkg/api/v1/pod/util.go`). All times in this module are in microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_controlled_by(obj: Object, owner: Object) -> bool:
 def index_by_controller(informer: Informer) -> None:
     """Add the index that `owned_or_orphaned` reads; the caller must do this before the informer syncs.
 
-    The function may be called repeatedly.
+    A further call of the function has no effect.
     """
     informer.add_index(CONTROLLER_INDEX, _controller)
 

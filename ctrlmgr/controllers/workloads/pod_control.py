@@ -125,7 +125,7 @@ class PodControl:
         return created
 
     def delete(self, pod: Object) -> None:
-        """Delete a pod.
+        """Delete a pod, and record an Event about the owner.
 
         If the pod is already deleted, no error is raised; other errors of `EngineClient.delete` are raised.
         """

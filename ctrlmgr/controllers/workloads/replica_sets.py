@@ -54,7 +54,7 @@ class ReplicaSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def template(self) -> Mapping[str, Any]:
-        """The pod template."""
+        """The pod template of the ReplicaSet or ReplicationController."""
         return self.spec.template or {}
 
     @cached_property

@@ -101,7 +101,7 @@ class Struct(_Object):
     def __init__(
         self, fields: Callable[[], Mapping[str, Field]], rest: MergeType | None = None, *, stays_empty: bool = False
     ) -> None:
-        """Create a struct.
+        """Create the merge type of a struct.
 
         The function `fields` returns the fields by name; `rest` is the merge type of undeclared fields, or None if
         undeclared fields are not allowed. If `stays_empty` is set and the last field of the struct is removed, an empty
@@ -167,7 +167,7 @@ class Struct(_Object):
         return result
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Compare the fields. A missing field that Go always writes counts as its zero value."""
+        """Compare the fields of two objects. A missing field that Go always writes counts as its zero value."""
         if self._is_empty(old) and self._is_empty(new):
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
@@ -279,7 +279,7 @@ class Untyped(MergeType):
     """
 
     def __init__(self) -> None:
-        """Create the merge type. The values of an untyped map are untyped, too."""
+        """Create the merge type of a map. The values of an untyped map are untyped, too."""
         self._map = Map(self)
         self._leaf = Leaf()
 
@@ -317,5 +317,5 @@ class Untyped(MergeType):
         return self._map.named(fields)
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield no errors."""
+        """Yield no errors, because the type has no invalid values."""
         return iter(())

@@ -106,7 +106,7 @@ class Leaf(MergeType):
         return new
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the value.
+        """Return the value itself if it is a scalar.
 
         The result is None for an object or a list, because in that case the set contains paths inside the value.
         """
@@ -117,7 +117,7 @@ class Leaf(MergeType):
         return {}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield no errors."""
+        """Yield no errors, because the type has no invalid values."""
         return iter(())
 
 

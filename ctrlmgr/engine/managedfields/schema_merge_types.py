@@ -56,7 +56,7 @@ class Root(Struct):
     def __init__(
         self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str], rest: MergeType | None = None
     ) -> None:
-        """Create a root.
+        """Create the merge type of a whole object.
 
         The function `fields` returns the fields of the struct, `unowned` contains the names of fields without owners;
         `rest` is the merge type of undeclared fields.

@@ -47,7 +47,7 @@ class Translation:
     """Translates between one version of a kind and its other versions."""
 
     def __init__(self, translate: Translate, merge_type: Root, api_version: str, known: Collection[str]) -> None:
-        """Create a translator.
+        """Create a translator of managed fields between versions.
 
         `merge_type` is the merge type of `api_version`, and `known` contains all apiVersions of the kind.
         """

@@ -21,7 +21,7 @@ class Handler:
     """The handler of a subresource whose kind differs from that of the object."""
 
     def get(self, engine: Requests, target: Target, options: GetOptions) -> Operation[Object]:
-        """Return the subresource."""
+        """Return the subresource of an object."""
         raise _not_allowed()
 
     def create(
@@ -33,13 +33,13 @@ class Handler:
     def update(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Replace the subresource."""
+        """Replace the subresource of an object."""
         raise _not_allowed()
 
     def patch(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Patch the subresource."""
+        """Patch the subresource of an object."""
         raise _not_allowed()
 
 

@@ -60,7 +60,7 @@ class ScaleHandler(Handler):
     def update(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Replace a Scale."""
+        """Replace the Scale of an object."""
         request = engine.request(target, options, requester)
         desired = _decoded(engine, body, request)
         check_place(request, desired)
@@ -74,7 +74,7 @@ class ScaleHandler(Handler):
     def patch(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Patch a Scale."""
+        """Patch the Scale of an object."""
         request = engine.request(target, options, requester)
         patch = Patch(body, options)
         codec, manager = engine.kinds.codec_for(_SCALE), _manager(engine)

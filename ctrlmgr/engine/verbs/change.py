@@ -179,7 +179,7 @@ def _taken(attributes: Attributes, fields: Unstructured, facet: AdmissionForm | 
 
 
 def parse_version(text: str) -> int:
-    """Return a resourceVersion as a number; 0 if it is empty.
+    """Return a resourceVersion as a number; 0 for an empty resourceVersion.
 
     Raises `UnknownError`, as Kubernetes does, if the resourceVersion is malformed.
     """

@@ -94,8 +94,8 @@ def _remove(request: Request, ctx: Context, current: Object, last: Object) -> De
     if last.body == current.body:
         proposals = [Proposal(EventType.DELETED, current, current.revision)]
     else:
-        # The preceding proposal of the same append sets the revision, which is not known yet. None accepts any
-        # revision.
+        # The preceding proposal of the same append sets the revision, which is not known yet. A revision of None
+        # accepts any revision.
         proposals = [
             Proposal(EventType.MODIFIED, last, current.revision),
             Proposal(EventType.DELETED, last, None),

@@ -191,7 +191,7 @@ class Cacher:
         return 0 if self._is_past else oldest_for_clients(self)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return the object with this key; None if it does not exist."""
+        """Return the object with the given key; None if no object has the key."""
         store = self._stores.get(resource)
         return store.get(key) if store is not None else None
 

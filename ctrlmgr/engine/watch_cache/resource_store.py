@@ -21,7 +21,7 @@ from ctrlmgr.informer.informer import Change
 
 
 def path_of(key: Key) -> str:
-    """Return an object's path."""
+    """Return the path under which an object is sorted."""
     return f"{key[0]}/{key[1]}" if key[0] else key[1]
 
 
@@ -72,7 +72,7 @@ class ResourceStore:
         return len(self._objects)
 
     def get(self, key: Key) -> Object | None:
-        """Return the object with this key; None if it does not exist."""
+        """Return the object with the given key; None if no object has the key."""
         return self._objects.get(key)
 
     def list(self, span: Span) -> Sequence[Object]:

@@ -23,8 +23,8 @@ class SortedObjects:
     def __init__(self, pairs: Sequence[tuple[str, Object]] = ()) -> None:
         """Create a collection of pairs of path and object, which must be sorted."""
         cuts = range(0, len(pairs), BLOCK)
-        # Invariant: _blocks[i][j] is the object at _paths[i][j], and _firsts[i] == _paths[i][0]. No block is empty. The
-        # paths of all blocks, one after the other, are sorted.
+        # Invariant: _blocks[i][j] is the object at _paths[i][j], and _firsts[i] == _paths[i][0]. Every block contains
+        # at least one object. The paths of all blocks, one after the other, are sorted.
         self._paths = [[path for path, _ in pairs[cut : cut + BLOCK]] for cut in cuts]
         self._blocks = [[obj for _, obj in pairs[cut : cut + BLOCK]] for cut in cuts]
         self._firsts = [paths[0] for paths in self._paths]

@@ -117,7 +117,7 @@ def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
 
 
 def _decided(request: Request, decide: Decide) -> Operation[Decision]:
-    """Decide a write.
+    """Decide one attempt at a write.
 
     Decide it again if the first decision, made on an outdated state, refused the write or changed nothing. If another
     process, such as a webhook, refused the write, the refusal is final. If the write has called other processes, the

@@ -105,7 +105,7 @@ class Patch:
 
 
 def split_warnings(problems: Iterable[str]) -> list[str]:
-    """Return problems as separate warnings.
+    """Return the problems of a patch as separate warnings.
 
     The problems of a YAML document are split into lines (`parseYAMLWarnings`).
     """

@@ -12,7 +12,7 @@ Guarantees:
 - Outcomes of reconciles are written together with the next append. If no append arrives within `_LINGER` seconds, the
   outcomes are written alone.
 - A failing database is retried with backoff for `patience` seconds. If the first try of an append may have been
-  committed, the committer looks up the append's id before a retry. Therefore no append is written twice.
+  committed, the committer looks up the append's id before a retry. Because of this check, no append is written twice.
 - The queue is bounded: if it holds `MAX_WAITING` appends, further appends are refused with `TooManyRequests`.
 """
 
@@ -100,7 +100,7 @@ class Committer:
         self._observers: list[Callable[[Sequence[Event]], None]] = []
         self._lock = threading.Lock()
         self._condition = threading.Condition(self._lock)
-        # _lock guards all fields below.
+        # The lock `_lock` guards all attributes that follow.
         self._waiting: deque[PendingAppend] = deque()
         self._requests = 0  # number of waiting appends without a cause
         self._outcomes: list[Finished] = []
@@ -117,8 +117,9 @@ class Committer:
     def commit(self, pending: PendingAppend) -> None:
         """Commit an append on the calling thread if no other thread is committing; if one is, queue the append.
 
-        Raises the errors of `submit`. A commit on the calling thread saves two thread switches. If the last groups were
-        large, the append is always queued, because a group of only one append would delay the other appends.
+        The method raises the errors of `submit`. A commit on the calling thread saves two thread switches. If the last
+        groups were large, the append is always queued, because a group of only one append would delay the other
+        appends.
         """
         with self._lock:
             in_company = self._working or self._waiting or self._crowd >= _CROWD

@@ -59,7 +59,7 @@ class BooleanArray(PackedArray):
 
     @classmethod
     def of(cls, values: Sequence[bool]) -> BooleanArray:
-        """Pack truth values."""
+        """Encode booleans as a PostgreSQL array."""
         return cls(_fixed("?", 1, 16, values))
 
 
@@ -70,7 +70,7 @@ class TextArray(PackedArray):
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> TextArray:
-        """Pack strings as UTF-8."""
+        """Encode strings as a PostgreSQL array of texts."""
         return cls(_variable(25, values))
 
 
@@ -81,7 +81,7 @@ class ByteaArray(PackedArray):
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> ByteaArray:
-        """Pack byte strings."""
+        """Encode byte strings as a PostgreSQL array."""
         return cls(_variable(17, values))
 
 

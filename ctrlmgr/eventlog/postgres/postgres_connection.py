@@ -1,8 +1,8 @@
 """Connections to PostgreSQL, and the translation of their failures into log errors.
 
 Guarantees:
-- Every call ends. Network timeouts detect a dead peer (`postgres.url`), and a timeout per call detects a server that is
-  alive but hangs.
+- Every call of the database ends within a limited time. Network timeouts detect a dead peer (`postgres.url`), and a
+  timeout per call detects a server that is alive but hangs.
 - If the server itself has reported the failure of a write, the error, such as `LogUnavailable`, means that nothing was
   written. For every other failure of a write, the error is `OutcomeUnknown`.
 """

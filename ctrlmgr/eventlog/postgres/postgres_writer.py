@@ -58,8 +58,8 @@ class PostgresWriter:
         # revision is, the more events the server searches for earlier tries.
         self._known = known
         self._growing = threading.Lock()
-        # The group whose first try was the latest, and the value of `_known` at that time. None after the server has
-        # responded.
+        # The group whose first try was the latest, and the value of `_known` at that time. The attribute is None after
+        # the server has responded.
         self._first_try: tuple[Sequence[PendingAppend], Revision] | None = None
         self._last: tuple[Revision, bytes] | None = None  # revision and hash of this process's newest event
         self._damage: LogCorrupt | None = None

@@ -112,7 +112,7 @@ def _configure(connection: Connection, *, pages: int, kib: int) -> None:
 def own_connection(engine: Engine) -> sqlite3.Connection:
     """Return a connection outside the pool, with the configuration of the pool's connections.
 
-    The caller must close it.
+    The caller must close the connection.
     """
     pooled = engine.raw_connection()
     connection = pooled.dbapi_connection

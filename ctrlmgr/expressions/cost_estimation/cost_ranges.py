@@ -18,11 +18,11 @@ class Range(NamedTuple):
     most: int
 
     def plus(self, other: Range) -> Range:
-        """Return the sum of two ranges."""
+        """Return the sum of two ranges of costs or sizes."""
         return Range(min(self.least + other.least, LARGEST), min(self.most + other.most, LARGEST))
 
     def times(self, other: Range) -> Range:
-        """Return the product of two ranges."""
+        """Return the product of two ranges of costs or sizes."""
         return Range(min(self.least * other.least, LARGEST), min(self.most * other.most, LARGEST))
 
     def scaled(self, factor: float) -> Range:

@@ -27,7 +27,7 @@ _BROADCAST = IPv4Address("255.255.255.255")
 
 @dataclass(frozen=True, slots=True)
 class IP:
-    """An IP address."""
+    """The CEL value of an IP address."""
 
     address: _Address
 

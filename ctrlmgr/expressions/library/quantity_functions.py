@@ -120,7 +120,7 @@ _LONGEST_NUMBER: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Semver:
-    """A semantic version."""
+    """The CEL value of a semantic version."""
 
     numbers: tuple[int, int, int]
     before: tuple[str, ...]

@@ -40,7 +40,7 @@ def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class URL:
-    """A parsed URL."""
+    """The CEL value of a parsed URL."""
 
     text: str
     parts: Url

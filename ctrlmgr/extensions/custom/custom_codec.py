@@ -77,7 +77,7 @@ class CustomCodec:
         return schema
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
-        """Decode a body.
+        """Decode the body of a request for a custom kind.
 
         Raises `UnsupportedMediaType`. Raises `BadRequest` if the body is malformed, has no kind, has another group or
         version, or has metadata with values of wrong types.

@@ -1,7 +1,7 @@
 """Parses and evaluates JSONPaths as in Kubernetes: fields, indexes, slices, unions, wildcards, filters.
 
-Guarantees: a path is accepted or refused as in client-go. Missing fields yield no value. Constructs of templates that
-are not paths, such as `range`, yield no value either.
+Guarantees: a path is accepted or refused as in client-go. A path to a missing field yields no value. Constructs of
+templates that are not paths, such as `range`, yield no value either.
 
 Source: client-go `util/jsonpath/{parser,jsonpath}.go`.
 """
@@ -31,12 +31,12 @@ class JSONPathError(ValueError):
 
 
 class JSONPath:
-    """A parsed path."""
+    """A parsed JSONPath."""
 
     def __init__(self, text: str) -> None:
         """Parse a path as CustomResourceDefinitions contain it (such as `.spec.replicas`).
 
-        Raises JSONPathError if it is malformed.
+        Raises JSONPathError if the path is malformed.
         """
         self._steps = _Reader(text).read()
 

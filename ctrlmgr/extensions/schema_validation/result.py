@@ -52,7 +52,7 @@ class Result:
         return len(self.errors) >= MOST_ERRORS
 
     def add(self, found: FoundError) -> None:
-        """Add an error."""
+        """Add a validation error to the result."""
         if not self.is_full:
             self.errors.setdefault(found.key, found)
 

@@ -188,7 +188,7 @@ class RemoteLog:
     def close(self) -> None:
         """Do nothing, because this log holds no resources to close."""
 
-    # The methods below need a log.
+    # The following methods need a log.
 
     def _unknown(self) -> NoReturn:
         raise LogUnavailable("a cluster has no past revisions")

@@ -115,7 +115,7 @@ class Stream:
     ) -> None:
         """Follow `resource` in one namespace (all namespaces if it is empty), or follow only the object `only`.
 
-        The messages are put on `queue`.
+        The reflector puts its messages on `queue`.
         """
         self._api = api
         self._resource = resource

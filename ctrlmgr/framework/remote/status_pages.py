@@ -120,7 +120,7 @@ class StatusPages:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *arguments: object) -> None:
-                """Do not log requests."""
+                """Do nothing: requests are not logged."""
 
         try:
             self._server = (_Server6 if ":" in address[0] else HTTPServer)(address, Handler)
@@ -136,7 +136,7 @@ class StatusPages:
         return int(self._server.server_address[1])
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop`."""
+        """Serve the status pages until `stop` is set."""
         thread = threads.start(f"{self.name} answering", lambda: self._server.serve_forever(poll_interval=0.2))
         stop.wait()
         self._server.shutdown()

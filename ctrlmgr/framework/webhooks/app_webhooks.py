@@ -73,7 +73,7 @@ class AppWebhooks:
         return [each.name for app in self._apps for each in app.admissions]
 
     def prepare(self, writer: EngineClient) -> None:
-        """Create the certificate.
+        """Create the certificate of the webhook server.
 
         If the API server calls the process through a Service, `writer` stores the certificate authority in a Secret.
         Raises `ApiError` if a request fails, and `SettingsError` if the Secret is unusable.

@@ -19,7 +19,7 @@ class ClusterReader(Cache):
     """A cluster in the form of a cache of all kinds; thread-safe."""
 
     def __init__(self, event_log: RemoteLog) -> None:
-        """Read through `event_log`."""
+        """Create a reader of objects in `event_log`."""
         super().__init__({}, "")
         self._log = event_log
 

@@ -171,6 +171,6 @@ def _handler(functions: Mapping[str, AppAdmission], cache: Cache) -> type[BaseHT
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Do not log requests."""
+            """Do nothing: requests are not logged."""
 
     return Handler

@@ -94,7 +94,7 @@ class StreamFault(Fault):
 
 
 class Frame(NamedTuple):
-    """A received frame."""
+    """An HTTP/2 frame that the client has sent."""
 
     kind: int
     flags: int

@@ -122,7 +122,7 @@ class Http2Connection(BaseConnection):
         self._noise = Flood(loop, bounds.noise, bounds.head_timeout, "too much that asks for nothing")
         self._resets = Flood(loop, bounds.resets, bounds.head_timeout, "too many requests that are given up")
 
-    # Methods that the transport calls.
+    # The transport calls the following methods.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
         """Send the server's settings."""
@@ -380,7 +380,7 @@ class Http2Connection(BaseConnection):
         elif self._head_timer is None:
             self._time_head()
 
-    # Methods that channels call.
+    # Channels call the following methods.
 
     def reset(self, number: int, code: Code) -> None:
         """Reset a stream, and ignore frames that the client still sends on this stream for a short time."""
@@ -421,7 +421,7 @@ class Http2Connection(BaseConnection):
         if not self._transport.is_closing():
             self._transport.write(data)
 
-    # The end of the connection.
+    # The following methods end the connection.
 
     def announce_close(self) -> None:
         """Send GOAWAY. Requests that the client sends before it reads the GOAWAY are answered."""

@@ -50,7 +50,7 @@ class ChannelConnection(Protocol):
 
     @property
     def date(self) -> Header:
-        """The Date header."""
+        """The value of the header `Date`."""
 
     @property
     def bounds(self) -> Bounds:
@@ -188,7 +188,7 @@ class Channel:
         self._forget_timer()
         self._part().lose()
 
-    # Methods that the exchange calls.
+    # The exchange calls the following methods.
 
     @property
     def waits(self) -> bool:

@@ -53,7 +53,7 @@ class Inbox:
         return None
 
     def clear(self) -> None:
-        """Drop all input."""
+        """Drop all received bytes from now on."""
         self._pieces.clear()
         self._frames = None
 

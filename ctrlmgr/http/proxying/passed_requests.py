@@ -13,7 +13,7 @@ class PassedRequests:
     """Requests that are being passed on. Used on the event loop's thread only."""
 
     def __init__(self) -> None:
-        """Start without requests."""
+        """Create an instance without requests."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_ended = False
 

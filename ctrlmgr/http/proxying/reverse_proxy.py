@@ -53,7 +53,7 @@ class ForwardedRequest(NamedTuple):
     host: str
     """The Host header of the request."""
     path: str
-    """The path, with escapes."""
+    """The URL path of the request, with percent escapes."""
     query: str
     """The query without the question mark; empty if the request has no query."""
     headers: Sequence[Header]
@@ -82,7 +82,7 @@ class Losable(Protocol):
 
 
 class Downstream(Losable, Protocol):
-    """A client's request. Used on the event loop's thread only."""
+    """The request of a client that the proxy forwards. Used on the event loop's thread only."""
 
     method: str
 

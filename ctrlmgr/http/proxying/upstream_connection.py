@@ -1,8 +1,8 @@
 """A connection to another server, which sends one HTTP/1.1 request at a time and reads the response in pieces.
 
 Guarantees:
-- The connection holds at most `AHEAD` bytes of a response, plus one read, until the application reads them. Meanwhile,
-  the server must wait.
+- The connection holds at most `AHEAD` bytes of a response, plus one read, until the application reads them. While the
+  application does not read, the other server must wait.
 - If the application calls `drain` after each piece, the output exceeds the write buffer by at most one piece.
 - The bytes and headers of a response's head are limited. Interim responses (1xx, except 101) are skipped.
 - After 101 Switching Protocols, the connection is a `tunnel.Side`.
@@ -52,7 +52,7 @@ class ReadBuffer:
     """
 
     def __init__(self) -> None:
-        """Start with an empty buffer."""
+        """Create a connection with an empty buffer."""
         self._room = memoryview(b"")
 
     def room(self, size: int) -> memoryview:
@@ -90,10 +90,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
 
-    # Methods that the transport calls.
+    # The transport calls the following methods.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
-        """Attach the transport."""
+        """Store the transport of the new connection."""
         self._transport = transport
         transport.set_write_buffer_limits(high=_UNREAD)
         read_all(transport)
@@ -167,7 +167,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if self._head is None and self._head_size > _HEAD_BYTES:
             self._fail(UpstreamMalformed("net/http: server response headers exceeded 1048576 bytes"))
 
-    # Methods that httptools calls.
+    # httptools calls the following methods.
 
     def on_message_begin(self) -> None:
         """Begin a response, which may be an interim response."""
@@ -200,7 +200,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if self._head is not None and not self._has_switched:
             self._has_ended = True
 
-    # Methods that the application calls.
+    # The application calls the following methods.
 
     @property
     def is_idle(self) -> bool:
@@ -272,14 +272,14 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             transport.write(data)
 
     def pause_reading(self) -> None:
-        """Stop reading from the server."""
+        """Stop reading bytes from the other server."""
         transport = self._open
         if transport is not None and not self._is_reading_paused:
             self._is_reading_paused = True
             transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Continue reading from the server."""
+        """Continue reading bytes from the other server."""
         transport = self._open
         if transport is not None and self._is_reading_paused:
             self._is_reading_paused = False

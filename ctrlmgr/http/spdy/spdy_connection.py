@@ -84,14 +84,14 @@ class SpdyStream:
         self._connection.unpause(self.number)
 
     def finish(self) -> None:
-        """End the output."""
+        """End the output of this stream."""
         if not self.has_finished:
             self.has_finished = True
             self._connection.send(data_frame(self.number, b"", FIN))
             self._connection.forget(self)
 
     def abort(self, status: int = CANCEL) -> None:
-        """Reset the stream."""
+        """Reset this stream, so that the peer drops it."""
         if not (self.has_finished and self.has_ended):
             self.has_finished = True
             self._connection.send(control_frame(RST_STREAM, self.number, status.to_bytes(4, "big")))
@@ -152,7 +152,7 @@ class SpdyConnection(Receiver):
         self._side.attach(self)
 
     def new_stream(self, headers: Mapping[str, str]) -> SpdyStream:
-        """Open a stream."""
+        """Open a new stream to the peer."""
         stream = SpdyStream(self, self._next, headers)
         self._next += 2
         self._streams[stream.number] = stream
@@ -160,7 +160,7 @@ class SpdyConnection(Receiver):
         return stream
 
     def send(self, frame: bytes) -> None:
-        """Write a frame."""
+        """Write one SPDY frame."""
         if not self._is_over:
             self._side.write(frame)
 
@@ -195,7 +195,7 @@ class SpdyConnection(Receiver):
             self._streams.pop(stream.number, None)
             self.unpause(stream.number)
 
-    # Methods that the side calls.
+    # The side calls the following methods.
 
     def receive(self, data: bytes) -> None:
         """Process received bytes; malformed input closes the connection."""
@@ -214,7 +214,7 @@ class SpdyConnection(Receiver):
         self._on_resume()
 
     def end(self) -> None:
-        """End all streams."""
+        """End all streams of the connection."""
         self._is_over = True
         for stream in list(self._streams.values()):
             stream.has_finished = True

@@ -105,7 +105,7 @@ def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *,
     """Return the newest matching step after `since` that the writer of `effect` can have observed.
 
     If all matching steps are too recent, return the oldest matching step, because the timestamps are too coarse for a
-    decision. Return None if no step matches.
+    decision. The method returns None if no step matches.
     """
     found = [step for step in steps if step.revision > since and is_it(step)]
     in_time = [step for step in found if step.recorded_at <= effect.recorded_at - _UNHEARD]

@@ -84,9 +84,9 @@ class Pools:
         """Create an instance with the address ranges in the settings, one for each IP family."""
         self._configured = {each.network: each for each in configured}
         self._families = frozenset(each.family for each in configured)
-        # The current pools. The whole mapping of pools is replaced at once, so that no thread combines pools of
-        # different ServiceCIDRs. ServiceCIDRs are compared by the identity of Python objects, because different logs
-        # can have equal revisions.
+        # The pools of addresses of the current ServiceCIDRs. The whole mapping of pools is replaced at once, so that no
+        # thread combines pools of different ServiceCIDRs. ServiceCIDRs are compared by the identity of Python objects,
+        # because different logs can have equal revisions.
         self._last: tuple[Sequence[Object], _Pools] = ((), {})
         self._last = ((), self._of(()))
 

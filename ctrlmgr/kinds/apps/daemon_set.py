@@ -64,7 +64,7 @@ class DaemonSetStrategy(TemplateStrategy):
         _count_templates(new, _template_generation(old) + (changed and ctx.subresource != "status"))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec."""
+        """Validate the `spec` of the object."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
@@ -78,7 +78,7 @@ class DaemonSetStrategy(TemplateStrategy):
         return errors + nonnegative(spec.get("revisionHistoryLimit"), SPEC.child("revisionHistoryLimit"))
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the status."""
+        """Validate the `status` of the object."""
         if ctx.subresource != "status":
             return []
         status = new.get("status") or {}

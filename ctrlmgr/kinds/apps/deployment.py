@@ -60,7 +60,7 @@ class DeploymentStrategy(TemplateStrategy):
             metadata["generation"] = (before.get("generation") or 0) + 1
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec."""
+        """Validate the `spec` of the object."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}

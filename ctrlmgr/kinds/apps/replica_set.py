@@ -42,7 +42,7 @@ class ReplicaSetStrategy(TemplateStrategy):
         fill(obj["spec"], {"replicas": 1})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec."""
+        """Validate the `spec` of the object."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
@@ -84,7 +84,7 @@ class ReplicationControllerStrategy(TemplateStrategy):
             spec["selector"] = spec.get("selector") or dict(labels)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec."""
+        """Validate the `spec` of the object."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
@@ -100,7 +100,7 @@ class ReplicationControllerStrategy(TemplateStrategy):
         return errors + validate_eternal_template(spec, "ReplicationController")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the status."""
+        """Validate the `status` of the object."""
         if ctx.subresource != "status":
             return []
         return validate_replicas(new.get("status") or {}, REPLICA_SET_COUNTS, _PARTS)

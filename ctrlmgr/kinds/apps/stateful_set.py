@@ -94,7 +94,7 @@ class StatefulSetStrategy(TemplateStrategy):
             claim["status"] = {"phase": "Pending"} | (claim.get("status") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec.
+        """Validate the `spec` of the object.
 
         If the stored pod template is already invalid, an update may keep the invalid template.
         """

@@ -61,7 +61,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 own["policies"] = [dict(each) for each in own["policies"]]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec.
+        """Validate the `spec` of the object.
 
         If the old reference to the scale target had no API group, the new reference also needs no API group.
         """
@@ -82,7 +82,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the status."""
+        """Validate the `status` of the object."""
         if not ctx.subresource:
             return []
         status = new.get("status") or {}

@@ -55,7 +55,7 @@ class PersistentVolumeClaimStrategy(Strategy):
             _prepare_sources(new["spec"], old.get("spec") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec."""
+        """Validate the `spec` of the object."""
         if ctx.subresource:
             return []
         return validate_claim_spec(obj.get("spec") or {}, SPEC, None if ctx.old is None else ctx.old.get("spec") or {})

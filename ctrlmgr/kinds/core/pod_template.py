@@ -25,7 +25,7 @@ class PodTemplateStrategy(Strategy):
         default_template(obj.setdefault("template", {}))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the template."""
+        """Validate the pod template in the object."""
         return validate_template(obj.get("template") or {}, Path("template"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:

@@ -43,7 +43,7 @@ class IngressStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the status."""
+        """Validate the `status` of the object."""
         if not ctx.subresource:
             return []
         existing = [each["ip"] for each in _points(old) if each.get("ip")]

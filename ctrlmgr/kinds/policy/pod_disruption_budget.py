@@ -34,7 +34,7 @@ class PodDisruptionBudgetStrategy(Strategy):
     compares_metadata = False
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec."""
+        """Validate the `spec` of the object."""
         if ctx.subresource:
             return []
         spec = obj.get("spec") or {}
@@ -54,7 +54,7 @@ class PodDisruptionBudgetStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the status."""
+        """Validate the `status` of the object."""
         if not ctx.subresource:
             return []
         status = new.get("status") or {}

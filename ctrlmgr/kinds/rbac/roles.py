@@ -78,7 +78,7 @@ def _selectors(role: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _selector_errors(selector: Mapping[str, Any], path: Path = ROOT, *, lenient: bool = False) -> list[FieldError]:
-    """Validate a selector.
+    """Validate one label selector of an aggregation rule.
 
     If the stored role already has invalid values (`lenient`), all invalid values are reported as one error.
     """

@@ -1,7 +1,7 @@
 """Validates the capacities of devices, and the portions of a capacity that several claims may request (KEP-5075).
 
-Amounts are quantities. Sums and remainders are computed with integers, which are rounded in the same way as by Go's
-`Quantity.Value`.
+Amounts of capacity are quantities. Sums and remainders are computed with integers, which are rounded in the same way as
+by Go's `Quantity.Value`.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """

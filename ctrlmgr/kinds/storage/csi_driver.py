@@ -54,7 +54,7 @@ class CSIDriverStrategy(GuardedStrategy):
             metadata_of(new)["generation"] = (metadata_of(old).get("generation") or 0) + 1
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec."""
+        """Validate the `spec` of the object."""
         return _validate_spec(obj["spec"], SPEC)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:

@@ -83,7 +83,7 @@ class JudgedAutoscalers:
     """
 
     def __init__(self, kinds: Callable[[], Iterable[Kind]], pods: Callable[[str], list[Object]]) -> None:
-        """Start without autoscalers.
+        """Create an instance without autoscalers.
 
         `kinds` returns the served kinds, and `pods` returns the pods recorded so far in a namespace.
         """

@@ -43,7 +43,7 @@ class ExpectedCreations:
     """The recorded creations that ctrlmgr's controllers have not repeated yet."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty instance."""
         self._expected: dict[tuple[Resource, str], dict[str, Object]] = {}
         """The recorded objects by resource and namespace; each value maps uids to objects in the order of their
         creation.

@@ -34,7 +34,7 @@ class Usage:
     """The creations of each kind and namespace that were read from the recording so far."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty instance."""
         self._created: dict[tuple[str, Resource], list[_Created]] = {}
 
     def created(self, obj: Object, *, is_theirs: bool) -> None:

@@ -189,7 +189,7 @@ class OwnedNamespaces:
         return True
 
     def take_past(self, change: Change) -> bool:
-        """Record a namespace of the past.
+        """Record a Namespace that existed before the recording began.
 
         A terminating namespace counts as terminating since its deletion request.
         """
@@ -228,7 +228,7 @@ class OwnedNamespaces:
             yield UncomparedCounts(str(NAMESPACES), "", name, _UNJUDGED, count)
 
     def _begin(self, obj: Object) -> None:
-        """Append a namespace.
+        """Append a Namespace to the log of the replay.
 
         If a namespace with the same name is terminating in our log, finish its deletion first.
         """

@@ -152,7 +152,7 @@ class SharedKinds:
         return began <= moment + (_LAG if seen and revision > seen else 0)
 
     def act(self, patience: float = _INSTANT, *, again: bool = False) -> None:
-        """Let our controllers act now.
+        """Let ctrlmgr's controllers reconcile now.
 
         Failed keys are retried if `again` is set or the recorded controllers have written.
         """

@@ -92,7 +92,7 @@ class Playback:
         self._tell = tell
 
     def run(self, stop: threading.Event) -> None:
-        """Play until `stop` is set."""
+        """Play the recording until `stop` is set."""
         while not stop.is_set():
             self._turn()
 

@@ -66,7 +66,7 @@ class PlayedLog:
 
     @property
     def revision(self) -> Revision:
-        """The newest revision."""
+        """The newest revision that has been played."""
         return self._tape.events[self._position - 1].revision
 
     @property
@@ -78,7 +78,7 @@ class PlayedLog:
         """Return the current state of an object."""
         return state_at(self._tape.history(resource, key), self.revision)
 
-    # The methods that implement `EventLog`.
+    # The following methods implement `EventLog`.
 
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
@@ -164,7 +164,7 @@ class PlayedLog:
         return {key: obj for key, obj in found.items() if obj is not None}
 
     def head(self) -> Head:
-        """Return the head of the log."""
+        """Return the newest revision of the log and its hash."""
         self._refuse_closed()
         return Head(self._uuid, self.revision, GENESIS)
 

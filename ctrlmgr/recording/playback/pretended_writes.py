@@ -73,7 +73,7 @@ class Writes(Protocol):
 
 
 class RefusedWrites:
-    """Refuses all writes."""
+    """Refuses every write with an error."""
 
     def take(self, pending: PendingAppend, moment: Moment) -> Sequence[Event]:
         """Raise `MethodNotAllowed`."""

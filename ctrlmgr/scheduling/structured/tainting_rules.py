@@ -51,7 +51,7 @@ class DeviceTaintRule(NamedTuple):
 
     @classmethod
     def of(cls, rule: Object) -> DeviceTaintRule:
-        """Decode a rule."""
+        """Decode a DeviceTaintRule."""
         spec = rule.view(_Rule).spec
         return cls(rule, spec.device_selector, spec.taint)
 

@@ -92,7 +92,7 @@ class ClusterDirectory:
         return self._root / name
 
     def delete(self, name: str) -> None:
-        """Delete a cluster; raises `NotFound`."""
+        """Delete a cluster; raises `NotFound` if the cluster does not exist."""
         path = self.path(name)
         gone = self._hidden("deleted")
         try:

@@ -99,7 +99,7 @@ class HostFront(Front):
         return self.describe(new.name)
 
     def delete(self, name: str) -> None:
-        """Delete a cluster; raises `NotFound`."""
+        """Delete a cluster; raises `NotFound` if the cluster does not exist."""
         self._clusters.delete(name)
 
     def _description(self, name: str) -> dict[str, Any]:

@@ -61,7 +61,8 @@ class HostedClusters:
         self._clock = clock
         self._awake: dict[str, RunningCluster] = {}
         self._has_stopped = False
-        # `_guard` guards the other attributes. The lock of a cluster in `_changing` is held while the cluster changes.
+        # The lock `_guard` guards all other attributes. The lock of a cluster in `_changing` is held while the cluster
+        # changes.
         self._guard = threading.Lock()
         self._changing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 

@@ -58,7 +58,7 @@ class KmsPolling:
             self.poll()
 
     def poll(self) -> None:
-        """Check each plugin once."""
+        """Check each KMS plugin once."""
         for service in self._codec.services:
             self._check(service)
 

@@ -89,7 +89,7 @@ def _parameter(parameter: Mapping[str, Any]) -> Unstructured:
 
 
 def _schema(schema: Mapping[str, Any]) -> Unstructured:
-    """Return a schema.
+    """Return an OpenAPI v2 schema in the form of OpenAPI v3.
 
     Wrap a reference that has sibling fields, because OpenAPI v3 ignores fields beside a reference.
     """

@@ -102,7 +102,7 @@ class Aggregator:
         return self.servers.find(location.parts)
 
     async def answer(self, request: Request, remote: RemoteService, attributes: Attributes) -> None:
-        """Pass a request on.
+        """Pass one request on to its extension server.
 
         Raises `Disconnected` if the client disconnects, and `RequestTimeout` if the request takes too long.
         """

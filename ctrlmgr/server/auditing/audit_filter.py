@@ -138,7 +138,7 @@ class Auditing:
     def end(self, request: Request, record: Record) -> Stage:
         """Send the last audit event of a request that was answered or whose client disconnected.
 
-        Return the event's stage.
+        The method returns the stage of the event.
         """
         record.code = record.code or request.code or _CLIENT_CLOSED
         stage = _STARTED if record.user is None else Stage.PANIC if record.panicked else _COMPLETE

@@ -85,7 +85,7 @@ class ToWebhook:
         return len(encoded) == len(events)
 
     def send(self, event: StageEvent) -> bool:
-        """Send an audit event now; return whether the other server accepted it. Any thread may call this method."""
+        """Send an audit event now; return whether the other server accepted it. The method is thread-safe."""
         line = self._form(event)
         if line is None:
             return False

@@ -82,7 +82,7 @@ class Anonymous:
         self.admit(enabled=enabled, paths=paths)
 
     def admit(self, *, enabled: bool, paths: Collection[str] = ()) -> None:
-        """Replace the configuration."""
+        """Replace the configuration of anonymous requests."""
         self._enabled = enabled
         self._paths = frozenset(paths)
 

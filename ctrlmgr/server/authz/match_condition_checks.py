@@ -2,8 +2,8 @@
 
 Guarantees: if a request does not meet a match condition, the server does not call the webhook. If the server cannot
 evaluate a match condition, the webhook's failure policy decides: the server denies the request, or asks the other
-authorizers. Evaluations never wait. The metrics have Kubernetes' names, labels and buckets, and count each evaluation.
-For a request that the webhook decides, the conditions are evaluated twice.
+authorizers. The evaluation of a match condition never waits. The metrics have Kubernetes' names, labels and buckets,
+and count each evaluation. For a request that the webhook decides, the conditions are evaluated twice.
 
 Source: apiserver `pkg/authorization/cel/{matcher,metrics}.go`, `plugin/pkg/authorizer/webhook/webhook.go`.
 """

@@ -56,7 +56,7 @@ class ClusterRouter:
         self._workers = Workers(_WAKING)
 
     async def __call__(self, exchange: Exchange) -> None:
-        """Answer one request."""
+        """Answer one HTTP request."""
         name, path = _split(exchange.path)
         if not name:
             await self._app(exchange)

@@ -47,7 +47,7 @@ class ClusterAdministration(Protocol):
         """Create a cluster, and return its description when it is ready; raises `ApiError`."""
 
     def delete(self, name: str) -> None:
-        """Delete a cluster; raises `NotFound`."""
+        """Delete a cluster; raises `NotFound` if the cluster does not exist."""
 
 
 class ClustersPage:

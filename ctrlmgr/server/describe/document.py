@@ -40,7 +40,7 @@ class Document(NamedTuple):
 
 
 def document(content_type: str, body: bytes) -> Document:
-    """Create a document from bytes."""
+    """Create a document whose body is the given bytes."""
     packed = gzip.compress(body, _PACKING_LEVEL, mtime=0) if len(body) > _WORTH_PACKING else None
     return Document(content_type, body, packed, f'"{sha256(body).hexdigest().upper()}"')
 

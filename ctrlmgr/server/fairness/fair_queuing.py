@@ -257,7 +257,7 @@ class QueueSet:
         return [(each.next_start, each.next_start - each.seats * SEAT_WORK) for each in list(self._occupied)]
 
     def tickets(self) -> Sequence[Ticket]:
-        """Return the requests that wait or run at this priority level. Any thread may call this method."""
+        """Return the requests that wait or run at this priority level. The method is thread-safe."""
         waiting = (ticket for queue in list(self._occupied) for ticket in list(queue.waiting))
         return [*waiting, *list(self.running)]
 

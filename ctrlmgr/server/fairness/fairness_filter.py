@@ -76,7 +76,7 @@ class FairSeat(Ticket):
 
     @property
     def query(self) -> Mapping[str, Sequence[str]]:
-        """The request's query."""
+        """The query parameters of the request."""
         return self._request.query
 
     async def turn(self) -> None:

@@ -65,7 +65,7 @@ class FairnessMetrics:
         """The state of the priority levels to report."""
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics."""
+        """Yield all metrics of priority and fairness."""
         if self.levels is not None:
             yield from _collected(self.levels)
 

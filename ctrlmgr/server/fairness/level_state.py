@@ -197,13 +197,13 @@ class LevelStates:
     def present(self) -> Sequence[Level]:
         """The priority levels, without changes of objects that have not been applied yet.
 
-        Any thread may read this property.
+        The property is thread-safe.
         """
         return list(self._levels.values())
 
     @property
     def counts(self) -> Sequence[SchemaCounts]:
-        """The counts of all FlowSchemas that have had requests. Any thread may read this property."""
+        """The counts of all FlowSchemas that have had requests. The property is thread-safe."""
         return list(self._counts.values())
 
     def assign(self, user: User, attributes: Attributes) -> Flow:

@@ -104,7 +104,7 @@ class InFlight:
         self._count += 1
 
     def release(self) -> None:
-        """Return a place."""
+        """Return a place to the counter."""
         self._count -= 1
 
 

@@ -25,11 +25,11 @@ class RunningRequests:
         self._none_left: asyncio.Event | None = None  # set when no request runs; None while no caller waits
 
     def __enter__(self) -> None:
-        """Count a request."""
+        """Add a request to the count."""
         self.count += 1
 
     def __exit__(self, *error: object) -> None:
-        """Stop counting a request."""
+        """Remove a request from the count."""
         self.count -= 1
         if not self.count and self._none_left is not None:
             self._none_left.set()

@@ -86,7 +86,7 @@ class Channels(Protocol):
         """Close the connection after the peer has read all output."""
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
 
 
 class WebSocketChannels(Messages):
@@ -131,7 +131,7 @@ class WebSocketChannels(Messages):
         self._socket.finish()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         self._socket.abort()
 
     # The WebSocket calls the following methods.
@@ -230,7 +230,7 @@ class SpdyChannels:
         self._connection.finish()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         self._connection.abort()
 
     def _expire(self) -> None:

@@ -31,7 +31,7 @@ Issue = Callable[[str, Sequence[str]], tuple[bytes, bytes]]
 
 
 class Credentials:
-    """The TLS contexts. Used on the event loop's thread only."""
+    """Provides the TLS contexts of connections to kubelets. Used on the event loop's thread only."""
 
     def __init__(self, settings: KubeletSettings, issue: Issue, *, clock: Clock) -> None:
         """Read the certificate files that the settings name; raises `SettingsError` if a file cannot be used."""

@@ -37,7 +37,7 @@ class SimulatedPorts:
         self._connection.open()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         self._connection.abort()
 
     def _accept(self, stream: SpdyStream) -> bool:

@@ -55,7 +55,7 @@ class SimulatedStreams:
         self._open: set[SimulatedCommand | SimulatedPorts] = set()
 
     def close(self) -> None:
-        """End all streams."""
+        """End all streams of simulated pods."""
         for each in list(self._open):
             each.abort()
 
@@ -133,7 +133,7 @@ class SimulatedCommand:
         self._read(reading, pod, node)
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         self._channels.abort()
 
     # The channels call the following methods.

@@ -64,7 +64,7 @@ class LargeBodyJobs:
         self._workers.start()
 
     async def stop(self) -> None:
-        """End all processes."""
+        """End all worker processes."""
         await self.pool.stop()
         self._workers.stop()
 

@@ -127,7 +127,7 @@ class Pool:
         task.add_done_callback(self._tasks.discard)
 
     async def _add(self) -> None:
-        """Start a process."""
+        """Start a further worker process."""
         try:
             self._free.append(await self._start())
         except WorkerExited:

@@ -49,7 +49,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """The id of the worker process."""
         return self._program.pid
 
     async def send(self, value: Any) -> None:

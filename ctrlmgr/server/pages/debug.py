@@ -30,7 +30,7 @@ from ctrlmgr.server.request import Request
 from ctrlmgr.server.workers import Workers
 
 _PERIOD = 0.01
-"""Seconds between samples."""
+"""The number of seconds between two samples of the profiler."""
 
 _LONGEST = 60.0
 _DIGITS = 20

@@ -61,7 +61,7 @@ class Counts:
     is_passing: bool = False
 
     def add(self, *, passes: bool) -> None:
-        """Count one result."""
+        """Count one result of the health check."""
         self.is_passing = passes
         if passes:
             self.passed += 1

@@ -118,7 +118,7 @@ class _Events:
         self._stream = stream
 
     def message(self, data: bytes) -> None:
-        """Ignore a message."""
+        """Ignore a message of the client."""
 
     def resume(self) -> None:
         self._stream.wake()

@@ -164,7 +164,8 @@ def _router_accepts(accept: str) -> bool:
 def is_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
     """Return whether JSON is indented.
 
-    The query parameter `pretty` decides. Without the parameter, JSON is indented for browsers and command-line tools.
+    The query parameter `pretty` decides whether JSON is indented. Without the parameter, JSON is indented for browsers
+    and command-line tools.
     """
     if query and (pretty := query.get("pretty", [""])[0]):
         return pretty in ("1", "t", "T", "true", "TRUE", "True")

@@ -67,11 +67,11 @@ class Plain:
         return self
 
     def one(self, obj: Object) -> bytes:
-        """Return the object."""
+        """Return the whole object as JSON."""
         return obj.wire() + b"\n"
 
     def list(self, listing: Listing) -> Iterable[bytes]:
-        """Return a list of this kind."""
+        """Return an encoded list of whole objects."""
         head = self._head(listing)
         if self._is_custom:
             return encoding.pieces(head, (obj.wire() for obj in listing.objects))
@@ -87,7 +87,7 @@ class Plain:
         return encoding.frame(type, obj.wire())
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-        """Return a BOOKMARK of this kind."""
+        """Return an encoded BOOKMARK event of this kind."""
         return encoding.frame(
             "BOOKMARK",
             encoding.bookmark(self._name, self._api_version, revision, initial_events_end=initial_events_end),

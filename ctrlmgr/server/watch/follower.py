@@ -54,7 +54,7 @@ class FeedReader(Protocol):
         """Return whether the feed no longer has the next event."""
 
     def step(self) -> int:
-        """Apply the feed's events."""
+        """Apply the events of the feed to the cache."""
 
     def read_missing(self) -> Any:
         """Read the lost events from the log; runs on a worker thread."""
@@ -84,7 +84,7 @@ class Follower:
         feed.on_advance(self._wake)
 
     def start(self) -> None:
-        """Start on the running event loop."""
+        """Start to follow the log on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._advance()
 

@@ -23,7 +23,7 @@ from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.watcher import Watcher
 
 _PIECE = 256 * 1024
-"""Size of a piece in bytes. When a piece has reached this size, further frames go into the next piece."""
+"""The size of a piece in bytes. When a piece has reached this size, further frames go into the next piece."""
 
 _FRAMES: Final = 2_000
 """Maximum number of cached frames of a resource; frames are cached while watchers have pending events."""
@@ -51,7 +51,7 @@ class Group:
     __slots__ = ("_events", "_pieces", "newest", "presentation", "selection", "watchers")
 
     def __init__(self, selection: Selection, presentation: Presentation) -> None:
-        """Start without watchers."""
+        """Create an instance without watchers."""
         self.selection = selection
         self.presentation = presentation
         self.watchers: OrderedDict[Watcher, None] = OrderedDict()
@@ -132,7 +132,7 @@ class ResourceWatchers:
     """The watchers of one resource, in groups."""
 
     def __init__(self) -> None:
-        """Start without watchers."""
+        """Create an instance without watchers."""
         self.made: _Made = BoundedCache("watch-frames", entries=_FRAMES, size=_FRAME_BYTES)
         """The encoded frames of pending events, for all groups."""
         self._groups: dict[tuple[Presentation, str | None, LabelSelector, FieldSelector], Group] = {}

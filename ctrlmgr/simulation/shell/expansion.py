@@ -29,7 +29,7 @@ class _Part(NamedTuple):
     is_quoted: bool
     """Whether the part of a word is quoted. A quoted part is not split, and is not a pattern."""
     is_given: bool = False
-    """Whether the part of a word is literal. A literal part is not split."""
+    """Whether the part of a word is literal. A literal part of a word is not split into fields."""
     begins: bool = False
     """Whether the part of a word begins a new field, for example a part of `"$@"`."""
 
@@ -96,7 +96,7 @@ class Expander:
         found = sorted(each for each in self._paths() if each.count("/") == depth and fnmatchcase(each, escaped))
         return found or [text]
 
-    # These methods expand the parts of words.
+    # The following methods expand the parts of words.
 
     def _parts(self, raw: str) -> Iterator[_Part]:
         at = 0
@@ -160,7 +160,7 @@ class Expander:
             return str(evaluate(self.quoted(text[3:-2]), self._variables))
         return self._capture(text[2:-1]).rstrip("\n")
 
-    # These methods expand variables.
+    # The following methods expand variables.
 
     def _value(self, name: str) -> str:
         if name == "RANDOM":

@@ -57,7 +57,7 @@ def _time(answer: Answer, patience: str) -> float:
     return float(patience) if re.fullmatch(r"\d+(\.\d+)?", patience) else _PATIENCE
 
 
-# These functions implement wget.
+# The following functions implement wget.
 
 
 _WGET_NAMES: Final = """
@@ -108,7 +108,7 @@ def _save(target: _Target, options: Mapping[str, str], desk: ToolContext) -> str
     return f"saving to '{name}'\n'{name}' saved\n"
 
 
-# These functions implement curl.
+# The following functions implement curl.
 
 _CURL_NAMES: Final = """
 output write-out max-time connect-timeout retry retry-delay retry-max-time header data data-raw data-binary
@@ -156,7 +156,7 @@ def _summary(options: Mapping[str, str], status: str) -> str:
     return head + re.sub(r"%\{[^}]*\}", "", text)
 
 
-# These functions implement the other tools.
+# The following functions implement the other network tools.
 
 
 def _nc(arguments: Sequence[str], desk: ToolContext) -> Outcome:

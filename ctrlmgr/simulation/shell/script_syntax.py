@@ -122,7 +122,7 @@ class _Parser:
         self._tokens = tokens
         self._at = 0
 
-    # These methods read tokens.
+    # The following methods read tokens.
 
     def peek(self, ahead: int = 0) -> Token | None:
         at = self._at + ahead
@@ -155,7 +155,7 @@ class _Parser:
         while self._is_op("\n", *texts):
             self._at += 1
 
-    # These methods parse lists.
+    # The following methods parse lists of commands.
 
     def block(self) -> Block:
         found = []
@@ -190,7 +190,7 @@ class _Parser:
             commands.append(self._command())
         return Pipeline(commands, negated)
 
-    # These methods parse commands.
+    # The following methods parse commands.
 
     def _command(self) -> Node:
         found = self._compound()

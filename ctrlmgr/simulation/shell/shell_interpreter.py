@@ -42,7 +42,7 @@ SHELLS: Final = ("sh", "bash", "ash", "dash")
 _DAEMONS: Final = frozenset(
     ["pause", "nginx", "httpd", "redis-server", "agnhost", "top", "sleep-forever", "postgres", "mysqld", "etcd"]
 )
-"""Commands that run forever."""
+"""The names of commands that run forever."""
 
 
 def run(
@@ -134,7 +134,7 @@ class Shell(State):
         if self._steps > _LONGEST:
             raise RunsForever
 
-    # These methods run lists of commands.
+    # The following methods run lists of commands.
 
     def _block(self, block: script_syntax.Block) -> int:
         """Run commands in order; return the exit code of the last command."""
@@ -206,7 +206,7 @@ class Shell(State):
             self.variables.update(variables)
             self.folder = folder
 
-    # These methods run compound commands.
+    # The following methods run compound commands.
 
     def _node(self, node: Node) -> int:
         self._step()
@@ -317,7 +317,7 @@ class Shell(State):
             self._captured_code = self._subshell(partial(self.script, script))
         return "".join(written)
 
-    # These methods run simple commands.
+    # The following methods run simple commands.
 
     def _simple(self, node: script_syntax.Simple) -> int:
         words, assigned = [*node.words], dict[str, str]()
@@ -357,7 +357,7 @@ class Shell(State):
                     return code
             return work()
 
-    # These methods run a single command.
+    # The following methods run a single command.
 
     def command(self, words: Sequence[str]) -> int:
         """Run a command; return the command's exit code."""

@@ -21,7 +21,7 @@ from ctrlmgr.simulation.simulated_network import Answer, Network
 
 
 class Input:
-    """The input of a command."""
+    """The standard input of a command."""
 
     def __init__(self, text: str) -> None:
         """Create an instance that reads from the beginning of the string."""

@@ -25,7 +25,7 @@ _BINARY: Final = frozenset(["=", "==", "!=", "=~", "<", ">", *_NUMBERS])
 
 
 def holds(words: Sequence[str], files: Files, path: Callable[[str], str], *, patterns: bool = False) -> bool:
-    """Return whether a condition holds.
+    """Return whether a condition of the command `test` is true.
 
     If `patterns` is set, the right side of `==` is a pattern, as in `[[ … ]]`.
     """

@@ -1,6 +1,6 @@
 """Implements tools that read text from files or from their input, such as `cat`, `grep` and `awk`.
 
-Guarantees: `awk` supports only programs that print fields. Other programs print nothing.
+Guarantees: `awk` supports only programs that print fields. All other `awk` programs print nothing.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class _Bucket:
 
 
 class _Enforcer:
-    """One limit and its token buckets."""
+    """One rate limit of the plugin, with its token buckets."""
 
     def __init__(self, limit: _Limit, clock: Clock) -> None:
         self._limit = limit

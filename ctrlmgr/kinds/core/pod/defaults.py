@@ -1,9 +1,9 @@
 """The defaults of pod specs.
 
-Guarantees: all defaults are set in place. Setting the defaults again changes nothing. A default is set only if the
-field is absent, or if the field has the zero value and is not a pointer in Go. The function `default_pod_spec` sets the
-defaults of every pod spec, including the specs in templates. The function `default_pod` sets additional defaults of
-pods.
+Guarantees: all defaults are set in place. If the defaults are already set, the functions change nothing. A default is
+set only if the field is absent, or if the field has the zero value and is not a pointer in Go. The function
+`default_pod_spec` sets the defaults of every pod spec, including the specs in templates. The function `default_pod`
+sets additional defaults of pods.
 
 Source: Kubernetes `pkg/apis/core/v1/{defaults,conversion,zz_generated.defaults}.go`.
 """

@@ -17,8 +17,8 @@ _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
 _IMAGE = re.compile(rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>{_TAG}))?(?P<digest>@{_DIGEST})?")
-# The name has at most 255 characters and the tag has at most 128 characters. A digest follows the tag. Longer texts are
-# not image names.
+# The name has at most 255 characters and the tag has at most 128 characters. In an image name, the digest follows the
+# tag. Longer texts are not image names.
 _LONGEST = 600
 _LONGEST_PATH = 255
 _DIGEST_LIKE = re.compile("[a-f0-9]{64}")

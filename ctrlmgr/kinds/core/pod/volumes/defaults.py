@@ -1,6 +1,6 @@
 """The defaults of volumes, and the volume that contains the token of a pod's service account.
 
-Guarantees: the defaults are set in place. Setting the defaults again changes nothing.
+Guarantees: the defaults are set in place. If the defaults are already set, the functions change nothing.
 
 Source: Kubernetes `pkg/apis/core/v1/{defaults,zz_generated.defaults}.go` and, for the token's volume,
 `plugin/pkg/admission/serviceaccount/admission.go` (`TokenVolumeSource`).
