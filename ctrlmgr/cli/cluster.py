@@ -28,9 +28,9 @@ def _takes_server(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.group(short_help="Create, list and delete clusters of one server.")
+@click.group(short_help="Create, fork, list and delete clusters of one server.")
 def cluster() -> None:
-    """Create, list and delete the clusters of a server that runs with `serve --clusters`.
+    """Create, fork, list and delete the clusters of a server that runs with `serve --clusters`.
 
     Each cluster has its own log, kinds, rights, admission and controllers. Its address is a path of the server.
 
@@ -39,6 +39,7 @@ def cluster() -> None:
     ctrlmgr cluster create test-1
     ctrlmgr cluster kubeconfig test-1 > test-1.yaml
     kubectl --kubeconfig test-1.yaml get namespaces
+    ctrlmgr cluster fork test-1 test-2
     ctrlmgr cluster delete test-1
     """
 
@@ -54,6 +55,30 @@ def create(loaded: Loaded, kubeconfig: Path | None, context: str, output: Path |
     ctrlmgr cluster create test-1 --output test-1.yaml
     """
     made = _Server(loaded, kubeconfig, context).ask("POST", "/clusters", {"name": name})
+    if output is not None:
+        _write(output, made["kubeconfig"])
+    click.echo(made["server"])
+
+
+@cluster.command(short_help="Create a cluster with the history of another.")
+@_takes_server
+@click.option("--at", metavar="REV", default="", help="The last revision or time that the fork contains.")
+@click.option("--output", "-o", type=_FILE, metavar="FILE", help="Write the kubeconfig of the fork into this file.")
+@click.argument("source")
+@click.argument("name")
+def fork(
+    loaded: Loaded, kubeconfig: Path | None, context: str, at: str, output: Path | None, source: str, name: str
+) -> None:
+    """Create the cluster NAME with the objects and the history of the cluster SOURCE, and print its URL.
+
+    Both clusters continue independently. The fork has its own keys, so tokens of SOURCE are not valid in it.
+
+    \b
+    ctrlmgr cluster fork prepared test-1
+    ctrlmgr cluster fork prepared before --at 1200
+    """
+    body = {"name": name, "from": source, "at": at}
+    made = _Server(loaded, kubeconfig, context).ask("POST", "/clusters", body)
     if output is not None:
         _write(output, made["kubeconfig"])
     click.echo(made["server"])

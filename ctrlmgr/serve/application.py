@@ -45,7 +45,6 @@ from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Hooks, Phase, Runnable
-from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.scheduling.app_plugins import SchedulerPlugins
 from ctrlmgr.serve.apps import Definitions
 from ctrlmgr.serve.apps import chosen as apps_of
@@ -165,7 +164,7 @@ class Application(ServingProcess):
         self._peers = new_peer_proxy(settings, backend, front, aggregator, served, clock=clock, random=random)
         pages = Pages(
             health,
-            REGISTRY,
+            front.registry,
             served,
             backend.workers,
             more=more,

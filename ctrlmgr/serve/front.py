@@ -30,6 +30,7 @@ from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.http.tls import CertificateFiles, ensure_certificates
 from ctrlmgr.http.tls_context import LOOPBACK, ServingContext
 from ctrlmgr.manager import Runnable
+from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.authentication import ServingAuthentication
 from ctrlmgr.serve.identity.shared_identity import making, shared_token
 from ctrlmgr.serve.serving_front_proxy import front_proxy_certificate
@@ -74,6 +75,8 @@ class Server(Runnable, Protocol):
 class Front:
     """The address, certificates and authentication of a server."""
 
+    registry = REGISTRY
+    """The metrics that the server shows at `/metrics`."""
     path = ""
     """The start of the URL path of all requests, which an outer server removes; empty without an outer server."""
 

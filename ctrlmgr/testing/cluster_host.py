@@ -64,6 +64,10 @@ class ClusterHost:
         """Create an empty cluster, by default with a new name; return it when it is ready."""
         return self._made({"name": name or self._new_name()})
 
+    def fork(self, source: str, name: str = "", *, at: str = "") -> HostedCluster:
+        """Create a cluster with the history of the cluster `source`, up to the revision or time `at` if it is given."""
+        return self._made({"name": name or self._new_name(), "from": source, "at": at})
+
     def delete(self, name: str) -> None:
         """Delete a cluster."""
         self.request("DELETE", f"/clusters/{name}")

@@ -15,10 +15,12 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.service_account_claims import Find
 from ctrlmgr.clock import Clock
 from ctrlmgr.encryption import providers_from
+from ctrlmgr.errors import BadRequest
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.http.http_server import Application as HttpApplication
 from ctrlmgr.manager import Runnable
 from ctrlmgr.serve.clusters.cluster_directory import ClusterDirectory
+from ctrlmgr.serve.clusters.cluster_forks import fork_cluster
 from ctrlmgr.serve.clusters.hosted_clusters import HostedClusters
 from ctrlmgr.serve.clusters.hosted_front import HostedFront, Outside, write_identity
 from ctrlmgr.serve.clusters.hosted_settings import settings_of
@@ -95,7 +97,12 @@ class HostFront(Front):
 
     def create(self, new: NewCluster) -> dict[str, Any]:
         """Create a cluster, and return its description when it is ready; raises `ApiError`."""
-        self._clusters.create(new.name)
+        if new.source:
+            self._clusters.fork(new.source, new.name, partial(self._copy, new.at))
+        elif new.at:
+            raise BadRequest("at needs from: an empty cluster has no history")
+        else:
+            self._clusters.create(new.name)
         return self.describe(new.name)
 
     def delete(self, name: str) -> None:
@@ -126,6 +133,9 @@ class HostFront(Front):
 
     def _fill(self, name: str, directory: Path) -> None:
         write_identity(directory, self._url(name), self._reached(), self._random)
+
+    def _copy(self, at: str, source: Path, target: Path, is_open: bool) -> None:
+        fork_cluster(source, target, at, is_open=is_open, clock=self._clock, random=self._random)
 
     def _open(self, name: str, directory: Path) -> Parts:
         """Open the log of a cluster, and create its application."""

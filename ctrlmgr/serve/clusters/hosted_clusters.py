@@ -94,12 +94,29 @@ class HostedClusters:
             return None
 
     def create(self, name: str) -> None:
-        """Create a cluster, and return when it is ready.
+        """Create an empty cluster, and return when it is ready.
 
         Raises `BadRequest`, `AlreadyExists`, and `ServiceUnavailable` if the cluster does not become ready.
         """
         self._directory.create(name, lambda path: self._fill(name, path))
         log.info("cluster created", cluster=name)
+        self._running(name).wait_ready(_PATIENCE)
+
+    def fork(self, source: str, name: str, copy: Callable[[Path, Path, bool], None]) -> None:
+        """Create a cluster from the log of the cluster `source`, and return when it is ready.
+
+        `copy` copies the log, given both directories and whether `source` runs. Raises `NotFound` and the errors of
+        `create`.
+        """
+
+        def fill(path: Path) -> None:
+            self._fill(name, path)
+            with self._changes(source):
+                copy(self._directory.path(source), path, source in self._awake)
+
+        self._directory.path(source)
+        self._directory.create(name, fill)
+        log.info("cluster forked", cluster=name, source=source)
         self._running(name).wait_ready(_PATIENCE)
 
     def delete(self, name: str) -> None:

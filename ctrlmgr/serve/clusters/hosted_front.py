@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from prometheus_client.registry import CollectorRegistry
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.service_account_claims import Find
@@ -55,6 +56,7 @@ class HostedFront(Front):
         on_use: Callable[[Object], None] = lambda secret: None,
     ) -> None:
         """Read the files of the cluster in its data directory, as `Front` does."""
+        self.registry = CollectorRegistry()  # the metrics of the process are about all clusters
         super().__init__(settings, find, clock=clock, random=random, noted=noted, on_use=on_use)
         self.path = path
         self._outside = outside

@@ -4,6 +4,7 @@
 |---|---|
 | `GET /clusters` | the list of clusters |
 | `POST /clusters` with `{"name": NAME}` | creates a cluster, and returns it with its kubeconfig when it is ready |
+| `POST /clusters` with `{"name": NAME, "from": SOURCE, "at": REVISION}` | creates a fork of the cluster SOURCE |
 | `GET /clusters/NAME` | a cluster with its kubeconfig |
 | `DELETE /clusters/NAME` | deletes the cluster |
 
@@ -32,6 +33,10 @@ class NewCluster(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a request that creates a cluster."""
 
     name: str
+    source: str = msgspec.field(default="", name="from")
+    """The cluster whose log is forked; empty for a cluster without history."""
+    at: str = ""
+    """The last revision or time that the fork contains; empty for the newest revision."""
 
 
 class ClusterAdministration(Protocol):
@@ -93,4 +98,4 @@ def _read(body: bytes) -> NewCluster:
     try:
         return msgspec.json.decode(body, type=NewCluster)
     except msgspec.MsgspecError as error:
-        raise BadRequest(f'the body must be {{"name": NAME}}: {error}') from error
+        raise BadRequest(f'the body must be {{"name": NAME}}, with "from" and "at" for a fork: {error}') from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
@@ -97,6 +98,14 @@ def test_no_credential_is_valid_in_another_cluster(
     assert host.request("GET", f"/clusters/{cluster.name}/api", token=account)["kind"] == "APIVersions"
 
 
+def test_a_cluster_does_not_show_the_work_of_others(host: ClusterHost, cluster: HostedCluster) -> None:
+    for path in ("/debug/profile", "/debug/threads"):
+        assert refused(lambda path=path: cluster.request("GET", path)) == 404  # type: ignore[misc]  # mypy cannot infer the type of a lambda with a default
+    request = Request(f"{cluster.url}/metrics", headers={"Authorization": f"Bearer {cluster.token}"})
+    with urlopen(request, timeout=30, context=host.server.trust) as answer:
+        assert answer.read() == b""
+
+
 def test_kubectl_uses_a_cluster_under_its_path(kubectl: Kubectl, cluster: HostedCluster) -> None:
     assert kubectl("create configmap settings --from-literal=a=b") == "configmap/settings created\n"
     assert kubectl("get configmaps -o name") == "configmap/kube-root-ca.crt\nconfigmap/settings\n"
@@ -157,6 +166,28 @@ def test_a_deleted_cluster_is_empty_when_its_name_comes_back(host: ClusterHost) 
     host.delete("again")
 
 
+def test_a_fork_has_the_objects_and_continues_alone(host: ClusterHost, cluster: HostedCluster) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    cluster.request("POST", path, config_map("first"))
+    revision = cluster.request("GET", path)["metadata"]["resourceVersion"]
+    cluster.request("POST", path, config_map("second"))
+    newest, earlier = host.fork(cluster.name), host.fork(cluster.name, at=revision)
+    newest.request("POST", path, config_map("third"))
+    assert {"first", "second", "third"} <= set(names(newest.request("GET", path)))
+    assert {"first", "second", "third"} & set(names(earlier.request("GET", path))) == {"first"}
+    assert "third" not in names(cluster.request("GET", path))
+    again = host.fork(newest.name)
+    assert {"first", "second", "third"} <= set(names(again.request("GET", path)))
+    token = cluster.token
+    assert refused(lambda: host.request("GET", f"/clusters/{newest.name}/api", token=token)) == 401
+    assert refused(lambda: host.fork("none")) == 404
+    assert refused(lambda: host.fork(cluster.name, at="1000000")) == 400
+    assert refused(lambda: host.request("POST", "/clusters", {"name": "a", "at": "1"})) == 400
+    assert set(host.names()) == {each.name for each in (cluster, newest, earlier, again)}
+    for each in (newest, earlier, again):
+        host.delete(each.name)
+
+
 def test_a_killed_server_serves_its_clusters_again(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, "--clusters", str(tmp_path / "clusters"))
     with server:
@@ -187,6 +218,11 @@ def test_the_command_creates_lists_and_deletes(
     assert capsys.readouterr().out.split() == ["shop", "awake", f"{host.server.url}/clusters/shop"]
     assert cli.run(["cluster", "kubeconfig", "shop", *server]) == 0
     assert yaml.safe_load(capsys.readouterr().out)["users"] == yaml.safe_load(file.read_text())["users"]
+    assert cli.run(["cluster", "fork", "shop", "copy", *server, "-o", str(file)]) == 0
+    assert capsys.readouterr().out == f"{host.server.url}/clusters/copy\n"
+    assert yaml.safe_load(file.read_text())["clusters"][0]["cluster"]["server"] == f"{host.server.url}/clusters/copy"
+    assert cli.run(["cluster", "delete", "copy", *server]) == 0
+    assert capsys.readouterr().out == "cluster copy is deleted\n"
     assert cli.run(["cluster", "create", "shop", *server]) == 1
     assert capsys.readouterr().err == 'error: /clusters: clusters "shop" already exists\n'
     assert cli.run(["cluster", "delete", "shop", *server]) == 0
