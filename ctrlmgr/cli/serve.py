@@ -153,7 +153,7 @@ def serve(
 
 
 def _filter_metrics(settings: Settings) -> None:
-    from ctrlmgr.metric_filters import read_filters, use_filters
+    from ctrlmgr.settings.metric_filters import read_filters, use_filters
 
     metrics = settings.metrics
     use_filters(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import grpc
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -41,7 +41,7 @@ class Collector(TraceServiceServicer):
         add_TraceServiceServicer_to_server(self, self._server)  # type: ignore[no-untyped-call]  # generated code
         self.endpoint = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
 
-    def __enter__(self) -> Collector:
+    def __enter__(self) -> Self:
         self._server.start()
         return self
 

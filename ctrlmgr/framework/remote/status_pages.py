@@ -25,8 +25,8 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.remote.remote_access_reviews import ANONYMOUS, AccessReviews
 from ctrlmgr.http.tls import ensure_certificates
-from ctrlmgr.metric_filters import exposed
 from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.settings.metric_filters import exposed
 
 Problem = Callable[[], str | None]
 """A function that returns the problem, None if the process is healthy."""

@@ -28,7 +28,6 @@ from prometheus_client.registry import CollectorRegistry
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
 from ctrlmgr.http.framing import Header
-from ctrlmgr.metric_filters import exposed
 from ctrlmgr.server.describe.discovery_documents import Discovery, PeerGroups, RemoteVersions
 from ctrlmgr.server.describe.document import Document
 from ctrlmgr.server.describe.openapi import OpenAPI, RemoteSchemas
@@ -40,6 +39,7 @@ from ctrlmgr.server.request import Request
 from ctrlmgr.server.resource_endpoints import unknown_resource
 from ctrlmgr.server.routes import Location
 from ctrlmgr.server.workers import Workers
+from ctrlmgr.settings.metric_filters import exposed
 
 Page: TypeAlias = Callable[[Request], Awaitable[Response]]
 """A function that responds to requests for one URL path."""

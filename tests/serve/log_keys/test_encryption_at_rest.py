@@ -6,20 +6,25 @@ import contextlib
 import json
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import Engine, create_engine, text
 
 from ctrlmgr.cli import ctrlmgr
+from ctrlmgr.cli.inspect.remote_log import FOLDER
 from ctrlmgr.errors import SettingsError
 from tests.e2e.serving import Server, until
+from tests.tracing.collector import Collector
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -38,13 +43,14 @@ DEFINITION = {
 }
 
 
-def configuration(folder: Path, *keys: str, name: str = "keys.yaml") -> Path:
-    """Write an EncryptionConfiguration whose keys are derived from their names."""
+def configuration(folder: Path, *keys: str, name: str = "keys.yaml", more: Sequence[str] = ()) -> Path:
+    """Write an EncryptionConfiguration for Secrets, a custom kind and `more`; the keys are derived from their names."""
     listed = ", ".join(f"{{name: {key}, secret: {b64encode(key.encode().ljust(32)).decode()}}}" for key in keys)
+    resources = ", ".join(("secrets", GROUP, *more))
     file = folder / name
     file.write_text(
         "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n"
-        f"- resources: [secrets, {GROUP}]\n  providers:\n  - aesgcm: {{keys: [{listed}]}}\n  - identity: {{}}\n",
+        f"- resources: [{resources}]\n  providers:\n  - aesgcm: {{keys: [{listed}]}}\n  - identity: {{}}\n",
         encoding="utf-8",
     )
     return file
@@ -56,9 +62,32 @@ def policy(folder: Path) -> Path:
     return file
 
 
-def command(folder: Path, *arguments: str) -> str:
+class SpanCollector(Collector):
+    """A collector that keeps the exported spans as they were sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.received: list[bytes] = []
+
+    def Export(self, request: Any, context: Any) -> Any:  # noqa: N802  # the name is that of the gRPC service
+        self.received.append(request.SerializeToString())
+        return super().Export(request, context)
+
+
+def tracing(folder: Path, collector: Collector) -> Path:
+    """Write a TracingConfiguration that exports all traces."""
+    file = folder / "tracing.yaml"
+    file.write_text(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n"
+        f"endpoint: {collector.endpoint}\nsamplingRatePerMillion: 1000000\n",
+        encoding="utf-8",
+    )
+    return file
+
+
+def command(folder: Path, *arguments: str, data: str = "data") -> str:
     """Run a command on the server's log, and return its output."""
-    done = CliRunner().invoke(ctrlmgr, arguments, env={"CTRLMGR_DATA_DIR": str(folder / "data")})
+    done = CliRunner().invoke(ctrlmgr, arguments, env={"CTRLMGR_DATA_DIR": str(folder / data)})
     assert not done.exit_code, done.output
     return done.output
 
@@ -139,30 +168,84 @@ def files(folder: Path) -> Mapping[str, bytes]:
 @pytest.mark.parametrize("seed", [1])
 def test_no_byte_of_a_secret_lies_in_any_file(seed: int, folder: Path) -> None:
     keys = configuration(folder, "key1")
-    flags = ("--encryption-provider-config", str(keys), "--audit-policy-file", str(policy(folder)))
-    with serving(folder, *flags, "--audit-log-path", str(folder / "audit.log"), "--log-level", "debug") as server:
-        chance = random.Random(seed)
-        values = [*write_secrets(server, chance), *write_widgets(server, chance)]
-        server.create("/api/v1/namespaces/default/configmaps", {**body("open", ""), "data": {"value": VISIBLE}})
-        until(lambda: VISIBLE.encode() in (folder / "audit.log").read_bytes())
-        command(
-            folder, "fork", "--from", f"sqlite:///{folder}/data/ctrlmgr.db", "--database", f"sqlite:///{folder}/fork.db"
+    with SpanCollector() as collector:
+        flags = (
+            *("--encryption-provider-config", str(keys)),
+            *("--audit-policy-file", str(policy(folder)), "--audit-log-path", str(folder / "audit.log")),
+            *("--tracing-config-file", str(tracing(folder, collector)), "--log-level", "debug", "--log-requests=true"),
         )
-        command(folder, "backup", str(folder / "backup.db"))
-        command(folder, "copy", f"sqlite:///{folder}/data/ctrlmgr.db", f"sqlite:///{folder}/copy.db")
-        record = ("record", "--database", f"sqlite:///{folder}/data/ctrlmgr.db", "--output")
-        chosen = ("--resources", "secrets,configmaps", "--encryption-provider-config", str(keys))
-        command(folder, *record, str(folder / "recording.jsonl"), *chosen)
-        assert "ok: " in command(folder, "verify")
-        server.kill()
-    found = files(folder)
+        with serving(folder, *flags) as server:
+            chance = random.Random(seed)
+            values = [*write_secrets(server, chance), *write_widgets(server, chance)]
+            server.create("/api/v1/namespaces/default/configmaps", {**body("open", ""), "data": {"value": VISIBLE}})
+            until(lambda: VISIBLE.encode() in (folder / "audit.log").read_bytes())
+            copy_log(folder, keys)
+            assert "ok: " in command(folder, "verify")
+            collector.wait_for(lambda spans: any("/secrets" in span.name for span in spans))
+            server.kill()
+    found = {**files(folder), "spans": b"".join(collector.received)}
+    with contextlib.closing(sqlite3.connect(folder / "data" / "ctrlmgr.db")) as database:
+        assert database.execute("SELECT count(*) FROM append_trace").fetchone()[0] > len(values)
     seen = {name for name, content in found.items() if VISIBLE.encode() in content}
-    databases = {"fork.db", "backup.db", "copy.db", "recording.jsonl", "audit.log"}
+    databases = {"fork.db", "backup.db", "copy.db", "log.jsonl", "server.jsonl", "audit.log"}
     assert databases <= seen, "the search finds what is not encrypted"
     assert "data/ctrlmgr.db-wal" in found
     for value in values:
         for form in forms(value):
             assert [name for name, content in found.items() if form in content] == []
+
+
+def copy_log(folder: Path, keys: Path) -> None:
+    """Copy the log of the running server in every way, and record the log and the server."""
+    log = f"sqlite:///{folder}/data/ctrlmgr.db"
+    command(folder, "fork", "--from", log, "--database", f"sqlite:///{folder}/fork.db")
+    command(folder, "backup", str(folder / "backup.db"))
+    command(folder, "copy", log, f"sqlite:///{folder}/copy.db")
+    chosen = ("--resources", "secrets,configmaps")
+    of_log = ("--database", log, "--encryption-provider-config", str(keys))
+    command(folder, "record", *of_log, *chosen, "--output", str(folder / "log.jsonl"))
+    of_server = ("--kubeconfig", str(folder / "data" / "kubeconfig"), "--for", "1s")
+    command(folder, "record", *of_server, *chosen, "--output", str(folder / "server.jsonl"))
+
+
+def test_the_copy_of_a_server_contains_what_its_reader_may_read(folder: Path) -> None:
+    with serving(folder, "--encryption-provider-config", str(configuration(folder, "key1"))) as server:
+        server.create(SECRETS, body("a", "a value of a Secret"))
+        server.create("/api/v1/namespaces/default/configmaps", {**body("open", ""), "data": {"value": VISIBLE}})
+        reader = folder / "reader.token"
+        reader.touch(0o600)
+        reader.write_text(token_of_reader(server), encoding="ascii")
+        history = ("history", "configmaps", "open", "--server", server.url)
+        trusted = ("--kubeconfig", str(folder / "data" / "kubeconfig"))
+        command(folder, *history, *trusted, "--token-file", str(reader), data="reader")
+        admin = folder / "admin.token"
+        admin.touch(0o600)
+        admin.write_text(server.token, encoding="ascii")
+        command(folder, *history, *trusted, "--token-file", str(admin), data="admin")
+    for place, reads_secrets in (("reader", False), ("admin", True)):
+        copies = [file for file in (folder / place / FOLDER).rglob("log.db*") if file.is_file()]
+        content = b"".join(file.read_bytes() for file in copies)
+        assert VISIBLE.encode() in content
+        assert any(form in content for form in forms("a value of a Secret")) is reads_secrets
+        assert {file.stat().st_mode & 0o077 for file in copies} == {0}
+
+
+def token_of_reader(server: Server) -> str:
+    """Create a user that may read ConfigMaps and the log; return its token."""
+    rules = [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ]
+    roles = "/apis/rbac.authorization.k8s.io/v1"
+    server.create(f"{roles}/clusterroles", {"metadata": {"name": "reader"}, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"}
+    binding = {"metadata": {"name": "reader"}, "subjects": [subject], "roleRef": reference}
+    server.create(f"{roles}/clusterrolebindings", binding)
+    account = "/api/v1/namespaces/default/serviceaccounts/default"
+    until(lambda: server.request("GET", account)[0] == 200)
+    token: str = server.create(f"{account}/token", {"spec": {}})["status"]["token"]
+    return token
 
 
 def test_callers_with_the_keys_read_plain_objects(folder: Path) -> None:
@@ -202,14 +285,44 @@ def test_a_recording_of_an_encrypted_log_needs_its_keys(folder: Path) -> None:
     assert recordings == {"others.jsonl": False, "masked.jsonl": False, "plain.jsonl": True}
 
 
-def test_a_rotation_killed_under_load_loses_nothing(folder: Path) -> None:
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def url(request: pytest.FixtureRequest, folder: Path) -> str:
+    """Return the URL of a database, once for each type of database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{folder}/data/ctrlmgr.db"
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+def rotated(engine: Engine) -> int:
+    """Return the number of data keys that the new key encrypts."""
+    with engine.connect() as connection:
+        query = text("SELECT count(*) FROM data_key WHERE wrapped LIKE 'k8s:enc:aesgcm:v1:new:%'")
+        return int(connection.execute(query).scalar_one())
+
+
+def kill_rotation(rotation: Sequence[str], engine: Engine, at_least: int) -> None:
+    """Start a rotation, and kill it when it has rotated some data keys."""
+    process = subprocess.Popen(rotation, stdout=subprocess.DEVNULL)
+    while process.poll() is None and rotated(engine) < at_least:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def test_a_rotation_killed_under_load_loses_nothing(folder: Path, url: str) -> None:
     chance = random.Random(3)
-    keys = configuration(folder, "new", "old")
-    old = configuration(folder, "old", name="old.yaml")
-    with serving(folder, "--encryption-provider-config", str(old)) as server:
+    more = [f"r{number}.example.com" for number in range(100)]  # each has a data key
+    new, old = (configuration(folder, key, name=f"{key}.yaml", more=more) for key in ("new", "old"))
+    keys = configuration(folder, "new", "old", more=more)
+    log, with_keys = ("--database", url), ("--encryption-provider-config", str(keys))
+    with serving(folder, *log, "--encryption-provider-config", str(old)) as server:
         server.create(SECRETS, body("first", "0"))
     written: list[str] = []
-    with serving(folder, "--encryption-provider-config", str(keys)) as server:
+    rotation = [sys.executable, "-m", "ctrlmgr", "encryption", "rotate", *with_keys, *log]
+    engine = create_engine(url)
+    counts = []
+    with serving(folder, *log, *with_keys) as server:
         stop = threading.Event()
 
         def write() -> None:
@@ -219,23 +332,21 @@ def test_a_rotation_killed_under_load_loses_nothing(folder: Path) -> None:
 
         writer = threading.Thread(target=write)
         writer.start()
-        rotation = [sys.executable, "-m", "ctrlmgr", "encryption", "rotate", "--encryption-provider-config", str(keys)]
-        url = f"sqlite:///{folder}/data/ctrlmgr.db"
+        before = rotated(engine)  # the server has added data keys
         for _ in range(4):
-            process = subprocess.Popen([*rotation, "--database", url], stdout=subprocess.DEVNULL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(chance.uniform(0.2, 0.9))
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        command(folder, "encryption", "rotate", "--encryption-provider-config", str(keys))
+            kill_rotation(rotation, engine, rotated(engine) + chance.randint(1, 20))
+            counts.append(rotated(engine))
+        command(folder, "encryption", "rotate", *with_keys, *log)
         stop.set()
         writer.join()
         server.kill()
-    assert ":old:" not in command(folder, "encryption", "status")
-    new = configuration(folder, "new", name="new.yaml")
-    with serving(folder, "--encryption-provider-config", str(new)) as server:
+    engine.dispose()
+    assert before < counts[0] < counts[-1], "the rotation was killed when it had rotated some data keys"
+    status = command(folder, "encryption", "status", *log)
+    assert (":old:" in status, status.count(":new:") > len(more)) == (False, True)
+    with serving(folder, *log, "--encryption-provider-config", str(new)) as server:
         items = server.request("GET", SECRETS)[1]["items"]
     assert {item["metadata"]["name"] for item in items} == {"first", *written}
     assert len(written) > 10
     assert {item["data"]["password"] for item in items} >= {b64encode(b"0").decode()}
-    assert "ok: " in command(folder, "verify")
+    assert "ok: " in command(folder, "verify", *log)

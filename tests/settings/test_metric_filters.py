@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.metric_filters import MetricFilters, exposed, read_filters, use_filters
+from ctrlmgr.settings.metric_filters import MetricFilters, exposed, read_filters, use_filters
 
 
 @pytest.fixture(autouse=True)
