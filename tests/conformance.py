@@ -224,6 +224,14 @@ def serving(part: Part, database: str, work: Path) -> Iterator[Server]:
         server.wait()
 
 
+def write_tokens(part: Part, work: Path) -> None:
+    """Write the token file of a part, if it has one."""
+    if part.tokens:
+        tokens = work / "tokens.csv"
+        tokens.write_text(part.tokens)
+        tokens.chmod(0o600)
+
+
 def _fail(said: Path) -> Server:
     raise RuntimeError(f"the server did not become ready: {said.read_text()[-2000:]}")
 
@@ -328,10 +336,7 @@ def run(name: str, recordings: Path, database: str | None, only: str) -> bool:
         work = Path(directory)
         if part.writes_setup:
             _run(recordings / "wire/run.py", "--write-setup", work / "setup", recordings / part.data)
-        if part.tokens:
-            tokens = work / "tokens.csv"
-            tokens.write_text(part.tokens)
-            tokens.chmod(0o600)
+        write_tokens(part, work)
         where = database or f"sqlite:///{work}/ctrlmgr.db"
         with serving(kept, where, work) as server:
             return Comparison(kept, recordings, server, work, where, only).compare()

@@ -3,7 +3,7 @@
     python -m tests.scenario_recordings [--part workloads] REGEX FILE
 
 The scenarios are stored beside the conformance corpora (see `tests.conformance`); they are played one after the other,
-so that the cluster is idle at each checkpoint. The recording does not contain resources that no controller of workloads
+so that the cluster is idle at each checkpoint. The recording does not contain resources that no replayed controller
 reads.
 """
 
@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,7 +26,10 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog.opening import open_log_for_reading
 from ctrlmgr.recording.capture.export import history
 from ctrlmgr.recording.format import RecordingWriter
-from tests.conformance import PARTS, Part, Server, serving
+from tests.conformance import PARTS, Part, Server, serving, write_tokens
+
+_OPTIONS = ("--pvclaimbinder-sync-period",)
+"""The options of replayed controllers that parts set."""
 
 KINDS = frozenset(
     {
@@ -33,6 +37,8 @@ KINDS = frozenset(
         "horizontalpodautoscalers",
         *("persistentvolumeclaims", "poddisruptionbudgets", "pods", "priorityclasses", "replicasets"),
         *("replicationcontrollers", "resourcequotas", "statefulsets"),
+        *("persistentvolumes", "storageclasses", "volumeattachments", "volumeattributesclasses", "csidrivers"),
+        *("csinodes", "deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices", "podgroups"),
     }
 )
 """The plural names of the recorded resources."""
@@ -50,10 +56,15 @@ def main() -> int:
 
 
 def record(part: Part, only: str, path: Path) -> None:
-    """Play the scenarios of a part that match a pattern on a new server, and write the recording."""
+    """Play the scenarios of a part that match a pattern on a new server, and write the recording.
+
+    A replay runs controllers with their default options, so the server does, too.
+    """
+    part = replace(part, flags=[each for each in part.flags if not each.startswith(_OPTIONS)])
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
         database = f"sqlite:///{work}/ctrlmgr.db"
+        write_tokens(part, work)
         with serving(part, database, work) as server:
             checkpoints = play(part, server, only)
         write(database, checkpoints, path)

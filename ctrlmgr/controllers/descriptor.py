@@ -180,6 +180,10 @@ class ControllerDescriptor(Generic[O]):
     """The kinds that other clients also write. For each change of an object of a shared kind, a replay determines
     whether the controller wrote the change.
     """
+    replay_needs: tuple[Resource, ...] = ()
+    """The kinds that a recording must contain, because the controller would decide wrongly without them. If a recording
+    lacks one of these kinds, a replay treats the controller's changes as inputs.
+    """
 
     def build(self, context: ControllerContext, options: O) -> Controller:
         """Build the controller; the caller must do this before the informers sync."""

@@ -200,6 +200,8 @@ class ReplayStage:
         """The observers of our controllers' appends."""
         self.in_time: Collection[str] = ()
         """The names of the controllers that act only at the times when the recorded controllers acted."""
+        self.idle: Collection[str] = ()
+        """The names of the controllers that do not act, because the recording lacks kinds that they need."""
         self._queues: dict[str, HeldQueue] = {}
         self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
         # Pending inputs, in order: first the submitted appends, then the inputs that are collected for the next append.
@@ -348,7 +350,7 @@ class ReplayStage:
         deadline = self.clock.monotonic() + _MAX_ADVANCE
         patience = _PATIENCE + 10 * sum(queue.held for queue in self._queues.values())
         most = {name: done + patience for name, done in self._reconciles.items()}
-        others = [name for name in self._controllers if name not in self.in_time]
+        others = [name for name in self._controllers if name not in self.in_time and name not in self.idle]
         while waiting := self._release_all(others):
             for name in others:
                 self._run(name, most[name])

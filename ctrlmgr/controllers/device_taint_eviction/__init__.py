@@ -35,6 +35,13 @@ DESCRIPTOR = ControllerDescriptor(
         Resource("resource.k8s.io", "resourceslices"),
         Resource("resource.k8s.io", "devicetaintrules"),
     ),
+    replays=True,
+    shared_kinds=(PODS,),
+    replay_needs=(
+        PODS,
+        Resource("resource.k8s.io", "resourceclaims"),
+        Resource("resource.k8s.io", "resourceslices"),
+    ),
     builder="ctrlmgr.controllers.device_taint_eviction.controller:build",
     options=Options,
     feature_gates=("DRADeviceTaints",),

@@ -33,6 +33,12 @@ DESCRIPTOR = ControllerDescriptor(
     does="creates the PersistentVolumeClaims of pods' ephemeral volumes",
     watches=(PODS, Resource("", "persistentvolumeclaims")),
     owns=(Resource("", "persistentvolumeclaims"),),
+    replays=True,
+    shared_kinds=(Resource("", "persistentvolumeclaims"),),
+    replay_needs=(
+        Resource("", "persistentvolumeclaims"),
+        PODS,
+    ),
     builder="ctrlmgr.controllers.ephemeral_volume.controller:build",
     options=Options,
 )

@@ -61,6 +61,18 @@ DESCRIPTOR = ControllerDescriptor(
         _ATTACHMENTS,
     ),
     owns=(_ATTACHMENTS,),
+    replays=True,
+    shared_kinds=(
+        _ATTACHMENTS,
+        NODES,
+    ),
+    replay_needs=(
+        _ATTACHMENTS,
+        NODES,
+        PODS,
+        Resource("", "persistentvolumes"),
+        Resource("", "persistentvolumeclaims"),
+    ),
     builder="ctrlmgr.controllers.persistentvolume_attach_detach.controller:build",
     options=Options,
 )

@@ -112,6 +112,16 @@ DESCRIPTOR = ControllerDescriptor(
         PODS,
         NODES,
     ),
+    replays=True,
+    shared_kinds=(
+        Resource("", "persistentvolumes"),
+        Resource("", "persistentvolumeclaims"),
+    ),
+    replay_needs=(
+        Resource("", "persistentvolumes"),
+        Resource("", "persistentvolumeclaims"),
+        Resource("storage.k8s.io", "storageclasses"),
+    ),
     builder="ctrlmgr.controllers.persistentvolume_binder.controller:build",
     options=Options,
 )

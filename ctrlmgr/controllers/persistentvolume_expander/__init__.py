@@ -15,6 +15,12 @@ DESCRIPTOR = ControllerDescriptor(
         "storage"
     ),
     watches=(Resource("", "persistentvolumeclaims"), Resource("", "persistentvolumes")),
+    replays=True,
+    shared_kinds=(Resource("", "persistentvolumeclaims"),),
+    replay_needs=(
+        Resource("", "persistentvolumes"),
+        Resource("", "persistentvolumeclaims"),
+    ),
     builder="ctrlmgr.controllers.persistentvolume_expander.controller:build",
     options=NoOptions,
 )

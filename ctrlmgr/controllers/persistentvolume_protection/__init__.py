@@ -11,6 +11,9 @@ DESCRIPTOR = ControllerDescriptor(
     does="delays the deletion of PersistentVolumes that are bound to claims",
     account="pv-protection-controller",
     watches=(Resource("", "persistentvolumes"),),
+    replays=True,
+    shared_kinds=(Resource("", "persistentvolumes"),),
+    replay_needs=(Resource("", "persistentvolumes"),),
     builder="ctrlmgr.controllers.persistentvolume_protection.controller:build",
     options=NoOptions,
 )

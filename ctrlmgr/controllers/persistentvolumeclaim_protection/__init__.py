@@ -11,6 +11,12 @@ DESCRIPTOR = ControllerDescriptor(
     does="delays the deletion of PersistentVolumeClaims that pods use",
     account="pvc-protection-controller",
     watches=(Resource("", "persistentvolumeclaims"), PODS),
+    replays=True,
+    shared_kinds=(Resource("", "persistentvolumeclaims"),),
+    replay_needs=(
+        Resource("", "persistentvolumeclaims"),
+        PODS,
+    ),
     builder="ctrlmgr.controllers.persistentvolumeclaim_protection.controller:build",
     options=NoOptions,
 )

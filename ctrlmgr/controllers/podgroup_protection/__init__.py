@@ -9,6 +9,12 @@ DESCRIPTOR = ControllerDescriptor(
     name="podgroup-protection-controller",
     does="delays the deletion of PodGroups while pods that have not ended belong to them",
     watches=(Resource("scheduling.k8s.io", "podgroups"), PODS),
+    replays=True,
+    shared_kinds=(Resource("scheduling.k8s.io", "podgroups"),),
+    replay_needs=(
+        Resource("scheduling.k8s.io", "podgroups"),
+        PODS,
+    ),
     builder="ctrlmgr.controllers.podgroup_protection.controller:build",
     options=NoOptions,
     feature_gates=("GenericWorkload",),

@@ -36,6 +36,16 @@ DESCRIPTOR = ControllerDescriptor(
     does="creates the claims of pods' ResourceClaimTemplates, and deallocates claims that no pod uses any more",
     watches=(PODS, _CLAIMS, Resource("resource.k8s.io", "resourceclaimtemplates")),
     owns=(_CLAIMS,),
+    replays=True,
+    shared_kinds=(
+        _CLAIMS,
+        PODS,
+    ),
+    replay_needs=(
+        _CLAIMS,
+        PODS,
+        Resource("resource.k8s.io", "resourceclaimtemplates"),
+    ),
     builder="ctrlmgr.controllers.resourceclaim.controller:build",
     options=Options,
 )

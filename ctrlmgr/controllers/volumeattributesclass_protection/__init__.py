@@ -13,6 +13,13 @@ DESCRIPTOR = ControllerDescriptor(
         Resource("", "persistentvolumes"),
         Resource("", "persistentvolumeclaims"),
     ),
+    replays=True,
+    shared_kinds=(Resource("storage.k8s.io", "volumeattributesclasses"),),
+    replay_needs=(
+        Resource("storage.k8s.io", "volumeattributesclasses"),
+        Resource("", "persistentvolumes"),
+        Resource("", "persistentvolumeclaims"),
+    ),
     builder="ctrlmgr.controllers.volumeattributesclass_protection.controller:build",
     options=NoOptions,
 )

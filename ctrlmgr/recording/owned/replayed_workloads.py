@@ -17,24 +17,24 @@ actions that depend on the time (deadlines, schedules) happen at the recorded ti
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, Final
 
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS, Key, Resource, Revision
+from ctrlmgr.api.resource import NODES, PODS, Key, Resource, Revision
 from ctrlmgr.client import CONTROLLER_MANAGER
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.workloads.controlled_pods import controller_of
 from ctrlmgr.eventlog import Event, EventType, Proposal
 from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.format import Change
-from ctrlmgr.recording.object_comparison import comparable
 from ctrlmgr.recording.owned.client_changes import carried_over
 from ctrlmgr.recording.owned.expected_creations import ExpectedCreations
+from ctrlmgr.recording.owned.likened_states import likened
 from ctrlmgr.recording.owned.quota_usage_changes import QUOTAS, Usage
+from ctrlmgr.recording.owned.replay_needs import ReplayNeeds
 from ctrlmgr.recording.replay_stage import RECORDING, ReplayStage
 from ctrlmgr.recording.replayed_controllers import user_of
 from ctrlmgr.recording.report import UncomparedCounts
@@ -46,8 +46,12 @@ SHARED: Final[Mapping[str, Sequence[Resource]]] = {
 """The kinds that each controller and other clients both write, by the controller's name."""
 
 _CLAIMS = Resource("", "persistentvolumeclaims")
-_OTHERS_TOO = frozenset({PODS, _CLAIMS, QUOTAS})
+_OTHERS_TOO = frozenset({PODS, NODES, _CLAIMS, QUOTAS})
 """Kinds that can exist without workloads."""
+
+_VOLUMES = Resource("", "persistentvolumes")
+_MIXED = frozenset({_CLAIMS, NODES, _VOLUMES, Resource("storage.k8s.io", "volumeattachments")})
+"""Kinds that components without replay change, too, with the same field manager."""
 
 _PAUSE = 20_000
 """Microseconds without a change after which the recorded controllers are considered to have finished their work."""
@@ -66,17 +70,6 @@ A recorded reconcile lists the revisions of its key that its cache contained.
 
 _SECOND = 1_000_000
 
-_RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
-"""Matches the random suffix of a generated name.
-
-Random suffixes matter because messages contain the names of refused pods, which are not recorded elsewhere.
-"""
-
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
-_ITEMS_BY = ("type", "uid", "name")
-_VERSION = "resourceVersion"
-"""The field `resourceVersion` of references, whose value differs between the recording and the replay's log."""
-
 
 class SharedKinds:
     """The recorded objects and our objects of the kinds that both controllers and clients write."""
@@ -86,26 +79,33 @@ class SharedKinds:
 
         The instance must be created before `stage` starts.
         """
-        names = [*shared]
         self._stage = stage
-        self._users = {user_of(name) for name in names}
+        self._shared = shared
+        self._needs = ReplayNeeds(shared)
+        self._users: set[str] = set()
         # the field managers of the controllers' writes
         self._managers: dict[Resource, set[str]] = {QUOTAS: {CONTROLLER_MANAGER}}
-        for name, kinds in shared.items():
-            for resource in kinds:
-                self._managers.setdefault(resource, set()).add(CONTROLLER_MANAGER if name in SHARED else name)
+        self._begin([name for name in shared if name not in self._needs.waiting])
         resources = dict.fromkeys([*(resource for kinds in shared.values() for resource in kinds), QUOTAS])
         self.kinds = [SharedKind(self, stage, resource) for resource in resources]
         self._by_resource = {kind.resource: kind for kind in self.kinds}
         self._expected = ExpectedCreations()
         self._usage = Usage()
         self._is_there = False  # whether the recording has any workload so far
-        self._foreseen: set[str] = set()  # uids of workloads
+        self._foreseen: set[str] = set()  # uids of objects that can be owners
         # A heap of recorded reconciles whose writes are later in the recording.
         self._decisions: list[tuple[int, Revision]] = []
         self._is_behind = False  # whether the recorded controllers have written since our controllers acted
-        stage.in_time = names
         stage.writings.append(self)
+
+    def _begin(self, names: Iterable[str]) -> None:
+        """Replay these controllers from now on."""
+        for name in names:
+            self._users.add(user_of(name))
+            for resource in self._shared[name]:
+                self._managers.setdefault(resource, set()).add(CONTROLLER_MANAGER if name in SHARED else name)
+        self._stage.idle = self._needs.waiting
+        self._stage.in_time = [name for name in self._shared if name not in self._needs.waiting]
 
     def recorded(self, resource: Resource, namespace: str) -> list[Object] | None:
         """Return the recorded objects of a kind in `shared` in a namespace; None for another kind."""
@@ -117,12 +117,13 @@ class SharedKinds:
 
         Changes of the past are ignored, because our controllers do not create these objects.
         """
+        self._begin(self._needs.see(change.object.resource))
         kind = self._by_resource.get(change.object.resource)
         if kind is None:
             return
+        self._foreseen.add(change.object.uid)
         if kind.resource not in _OTHERS_TOO:
             self._is_there = True
-            self._foreseen.add(change.object.uid)
         if not self._is_there or is_past:
             return
         if change.made.decided_at and change.made.actor in self._users:
@@ -209,14 +210,15 @@ class SharedKinds:
             return change.made.actor in self._users
         if change.object.resource == QUOTAS and old is not None:
             return self._usage.is_of_theirs(old, change.object)
-        if change.object.resource == _CLAIMS and old is not None:
-            return False  # other controllers write these objects with the same field manager
+        if change.object.resource == _VOLUMES or (change.object.resource in _MIXED and old is not None):
+            return False
         if change.object.resource == PODS and old is not None and _node(old) != _node(change.object):
             return False  # this is a binding, which managedFields do not contain
         if old is not None and self._is_orphaned(old, change.object):
             return False
         writer = writer_of(None if old is None else Managed(old), Managed(change.object))
-        return writer.manager in self._managers[change.object.resource] and (writer.certain or old is not None)
+        managers = self._managers.get(change.object.resource, ())
+        return writer.manager in managers and (writer.certain or old is not None)
 
     def _is_of_unknown(self, change: Change, old: Object | None) -> bool:
         """Return whether an object is new and its owner was not recorded, so that we cannot create it."""
@@ -254,7 +256,8 @@ class SharedKinds:
         elif old is None:
             self._stage.append(EventType.MODIFIED, change.object)
         else:
-            self._stage.append(EventType.MODIFIED, _edited(old, change.object, ours))
+            edited = _edited(old, change.object, ours)
+            self._stage.append(EventType.DELETED if _is_released(ours, edited) else EventType.MODIFIED, edited)
         return True
 
 
@@ -308,7 +311,7 @@ class SharedKind:
     def compare(self, subject: Key) -> tuple[Any, Any]:
         """Return the recorded object and our object, without times and counts of writes; unordered lists are sorted."""
         recorded, ours = self._recorded.get(subject), self.lister.get(subject)
-        return recorded and _comparable(recorded), ours and _comparable(ours)
+        return recorded and likened(recorded), ours and likened(ours)
 
     def observe(self, change: Change) -> None:
         """Record the previous and the new state of an object."""
@@ -347,7 +350,7 @@ class SharedKind:
         if self.resource == QUOTAS:
             return ()  # admission writes the usage of quotas in the same append as the object that counts
         self._tracker = tracker
-        tracker.follow(self.resource, whole(_comparable))
+        tracker.follow(self.resource, whole(likened))
         return ()
 
     def act_on(self, subject: Key) -> None:
@@ -357,7 +360,7 @@ class SharedKind:
         """Report a write of a recorded controller."""
         if self._tracker is not None:
             obj = change.object
-            state = None if change.type is EventType.DELETED else _comparable(obj)
+            state = None if change.type is EventType.DELETED else likened(obj)
             self._tracker.recorded((self.resource, obj.key), WriteState(obj.revision, change.line, state, is_late=True))
 
     def unjudged(self) -> Iterable[UncomparedCounts]:
@@ -374,34 +377,14 @@ def _tells(change: Change) -> bool:
     return bool(change.made.actor) and change.made.actor != RECORDING.actor
 
 
+def _is_released(before: Object, after: Object) -> bool:
+    """Return whether a change removed the last finalizer of a terminating object, which deletes the object.
+
+    In the recording, one of our controllers may have removed its finalizer after the client.
+    """
+    is_last = bool(before.metadata.finalizers) and not after.metadata.finalizers
+    return is_last and after.is_terminating and not after.metadata.deletion_grace_period_seconds
+
+
 def _edited(old: Object, new: Object, ours: Object) -> Object:
     return Object.from_dict(carried_over(old.to_dict(), new.to_dict(), ours.to_dict()))
-
-
-def _comparable(obj: Object) -> dict[str, Any]:
-    fields = comparable(obj)
-    status = fields.get("status")
-    if isinstance(status, dict) and "observedGeneration" in status:
-        behind = (obj.metadata.generation or 0) - status["observedGeneration"]
-        fields["status"] = {**status, "observedGeneration": f"{behind} behind"}
-    compared: dict[str, Any] = _likened(fields)
-    return compared
-
-
-def _likened(value: Any, field: str = "") -> Any:
-    if isinstance(value, str):
-        text = _TIME.sub("<time>", value)
-        return _RANDOM.sub("<random>", text) if field == "message" else text
-    if isinstance(value, dict):
-        return {name: _likened(each, name) for name, each in value.items() if name != _VERSION}
-    if isinstance(value, list):
-        return _ordered([_likened(each) for each in value])
-    return value
-
-
-def _ordered(items: list[Any]) -> list[Any]:
-    """Return list items sorted by their identity, because conditions are in the order in which they were set."""
-    for field in _ITEMS_BY:
-        if items and all(isinstance(item, dict) and field in item for item in items):
-            return sorted(items, key=lambda item: str(item[field]))
-    return items
