@@ -19,7 +19,7 @@ from tests.controllers.worked_stage import WorkedStage
 
 @dataclass(kw_only=True)
 class HandContext:
-    """A `ControllerContext`; `writer` returns the client of a controller, and `told` records the
+    """A `ControllerContext`; `writer` returns the client of a controller, and `recorded` records the
     Events of controllers.
     """
 
@@ -28,7 +28,7 @@ class HandContext:
     clock: Clock
     random: Random
     writer: Callable[[ControllerDescriptor[Any]], Any]
-    told: Any = field(default_factory=RecordedEvents)
+    recorded: Any = field(default_factory=RecordedEvents)
     engine: Any = None
     apiserver: Any = None
     root_ca: str = ""
@@ -43,7 +43,7 @@ class HandContext:
         return self.apiserver
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Any:
-        return self.told
+        return self.recorded
 
 
 class StageContext(HandContext):

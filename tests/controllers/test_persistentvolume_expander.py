@@ -67,7 +67,7 @@ def test_the_claims_of_ephemeral_volumes() -> None:
     stage.work()
     assert stage.stored(CLAIMS, "p-second", "a") is None
     message = "ephemeral volume first: PVC a/p-first was not created for pod a/p (pod is not owner)"
-    assert ("Warning", "FailedBinding", message) in contexts[-1].told.events
+    assert ("Warning", "FailedBinding", message) in contexts[-1].recorded.events
     stage.patch(f"{where}/p-first", {"metadata": {"finalizers": None}})
     stage.send("DELETE", f"{where}/p-first")
     stage.work()

@@ -61,8 +61,8 @@ def test_the_time_of_an_eviction(
     assert decide("u", taints, tolerations, plan, NOW) == expected
 
 
-class Scene:
-    """Return two pods on a node: one pod tolerates a taint for five seconds, the other tolerates it forever."""
+class EvictionCluster:
+    """Two pods on a node: one pod tolerates a taint for five seconds, the other tolerates it forever."""
 
     def __init__(self) -> None:
         self.stage = WorkedStage(self._build)
@@ -89,81 +89,81 @@ class Scene:
         return [each.name for each in self.stage.log.snapshot(PODS).objects if each.is_terminating]
 
     def messages(self) -> list[str]:
-        return [message for _, _, message in self.context.told.events]
+        return [message for _, _, message in self.context.recorded.events]
 
 
 def test_a_pod_is_deleted_after_its_toleration_with_a_reason() -> None:
-    scene = Scene()
-    scene.taint("k")
-    scene.stage.pass_by(4.9)
-    assert scene.going() == []
-    scene.stage.pass_by(0.2)
-    assert scene.going() == ["short"]
-    assert scene.messages() == ["Marking for deletion Pod a/short"]
-    pod = scene.stage.stored(PODS, "short", "a")
+    cluster = EvictionCluster()
+    cluster.taint("k")
+    cluster.stage.pass_by(4.9)
+    assert cluster.going() == []
+    cluster.stage.pass_by(0.2)
+    assert cluster.going() == ["short"]
+    assert cluster.messages() == ["Marking for deletion Pod a/short"]
+    pod = cluster.stage.stored(PODS, "short", "a")
     assert pod is not None
     assert [each["reason"] for each in pod.to_dict()["status"]["conditions"]] == ["DeletionByTaintManager"]
 
 
 def test_a_taint_removed_in_time_cancels_the_eviction() -> None:
-    scene = Scene()
-    scene.taint("k")
-    scene.stage.pass_by(3)
-    scene.taint()
-    scene.stage.pass_by(60)
-    assert scene.going() == []
-    assert scene.messages() == ["Cancelling deletion of Pod a/short"]
+    cluster = EvictionCluster()
+    cluster.taint("k")
+    cluster.stage.pass_by(3)
+    cluster.taint()
+    cluster.stage.pass_by(60)
+    assert cluster.going() == []
+    assert cluster.messages() == ["Cancelling deletion of Pod a/short"]
 
 
 def test_a_new_pod_on_a_tainted_node_is_evicted() -> None:
-    scene = Scene()
-    scene.taint("other")
-    assert scene.going() == ["ever", "short"]
-    scene.pod("late", [])
-    scene.stage.work()
-    assert scene.going() == ["ever", "late", "short"]
+    cluster = EvictionCluster()
+    cluster.taint("other")
+    assert cluster.going() == ["ever", "short"]
+    cluster.pod("late", [])
+    cluster.stage.work()
+    assert cluster.going() == ["ever", "late", "short"]
 
 
 def test_plans_are_recomputed_after_a_restart() -> None:
-    scene = Scene()
-    scene.taint("k")
-    scene.stage.pass_by(4)
-    scene.stage.start()
-    scene.stage.work()
-    scene.stage.pass_by(4)
-    assert scene.going() == []
-    scene.stage.pass_by(2)
-    assert scene.going() == ["short"]
+    cluster = EvictionCluster()
+    cluster.taint("k")
+    cluster.stage.pass_by(4)
+    cluster.stage.start()
+    cluster.stage.work()
+    cluster.stage.pass_by(4)
+    assert cluster.going() == []
+    cluster.stage.pass_by(2)
+    assert cluster.going() == ["short"]
 
 
 def test_pods_on_a_node_without_noexecute_taints_cause_no_work() -> None:
-    scene = Scene()
-    scene.pod("another", [])
-    scene.stage.delete("/api/v1/namespaces/a/pods/short", gracePeriodSeconds=0)
-    scene.stage.hear()
-    assert not scene.stage.controller.process_next(timeout=0)
-    scene.taint("k")
-    assert scene.going() == ["another"]
+    cluster = EvictionCluster()
+    cluster.pod("another", [])
+    cluster.stage.delete("/api/v1/namespaces/a/pods/short", gracePeriodSeconds=0)
+    cluster.stage.hear()
+    assert not cluster.stage.controller.process_next(timeout=0)
+    cluster.taint("k")
+    assert cluster.going() == ["another"]
 
 
 def test_only_changed_tolerations_of_a_pod_on_a_tainted_node_cause_work() -> None:
-    scene = Scene()
-    scene.taint("k")
+    cluster = EvictionCluster()
+    cluster.taint("k")
     path = "/api/v1/namespaces/a/pods/short"
-    scene.stage.patch(path, {"metadata": {"labels": {"a": "b"}}})
-    scene.stage.hear()
-    assert not scene.stage.controller.process_next(timeout=0)
+    cluster.stage.patch(path, {"metadata": {"labels": {"a": "b"}}})
+    cluster.stage.hear()
+    assert not cluster.stage.controller.process_next(timeout=0)
     before = {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
-    scene.stage.patch(path, {"spec": {"tolerations": [before, {"key": "l", "operator": "Exists"}]}})
-    scene.stage.hear()
-    assert scene.stage.controller.process_next(timeout=0)
+    cluster.stage.patch(path, {"spec": {"tolerations": [before, {"key": "l", "operator": "Exists"}]}})
+    cluster.stage.hear()
+    assert cluster.stage.controller.process_next(timeout=0)
 
 
 def test_the_eviction_of_a_planned_pod_is_cancelled_even_without_its_node() -> None:
-    scene = Scene()
-    scene.taint("k")
-    scene.stage.delete("/api/v1/nodes/n")
-    scene.stage.work()
-    scene.stage.delete("/api/v1/namespaces/a/pods/short", gracePeriodSeconds=0)
-    scene.stage.work()
-    assert scene.messages() == ["Cancelling deletion of Pod a/short"]
+    cluster = EvictionCluster()
+    cluster.taint("k")
+    cluster.stage.delete("/api/v1/nodes/n")
+    cluster.stage.work()
+    cluster.stage.delete("/api/v1/namespaces/a/pods/short", gracePeriodSeconds=0)
+    cluster.stage.work()
+    assert cluster.messages() == ["Cancelling deletion of Pod a/short"]

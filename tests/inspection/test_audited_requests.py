@@ -33,7 +33,7 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, clock: FakeClock) -> Path:
+def audit_folder(tmp_path: Path, clock: FakeClock) -> Path:
     store, now = Store(tmp_path / FILE, 3600.0, clock=clock), clock.now()
     rows = [
         row("read", now),
@@ -56,26 +56,26 @@ def answer_lines(folder: Path, name: str, **parameters: str) -> list[str]:
     return [each[at] for each in answer.rows]
 
 
-def test_refused_and_read_requests_can_be_queried(kept: Path) -> None:
-    assert answer_lines(kept, "audit") == ["path", "deleted", "wrote", "anonymous", "refused", "read"]
-    assert answer_lines(kept, "audit", refused="yes") == ["anonymous", "refused"]
-    assert answer_lines(kept, "audit", user="bob") == ["deleted"]
-    assert answer_lines(kept, "audit", user="root") == ["deleted"]
-    assert answer_lines(kept, "audit", verb="get", resource="pods", user="alice") == ["read"]
-    assert answer_lines(kept, "audit", since="2027-01-01") == []
-    assert answer_lines(kept, "audit", limit="1") == ["path"]
-    assert set(answer_lines(kept, "callers")) == {"alice", "bob", ""}
+def test_refused_and_read_requests_can_be_queried(audit_folder: Path) -> None:
+    assert answer_lines(audit_folder, "audit") == ["path", "deleted", "wrote", "anonymous", "refused", "read"]
+    assert answer_lines(audit_folder, "audit", refused="yes") == ["anonymous", "refused"]
+    assert answer_lines(audit_folder, "audit", user="bob") == ["deleted"]
+    assert answer_lines(audit_folder, "audit", user="root") == ["deleted"]
+    assert answer_lines(audit_folder, "audit", verb="get", resource="pods", user="alice") == ["read"]
+    assert answer_lines(audit_folder, "audit", since="2027-01-01") == []
+    assert answer_lines(audit_folder, "audit", limit="1") == ["path"]
+    assert set(answer_lines(audit_folder, "callers")) == {"alice", "bob", ""}
 
 
-def test_a_query_cannot_write(kept: Path) -> None:
-    with open_requests(kept) as database, pytest.raises(QueryRefused):
+def test_a_query_cannot_write(audit_folder: Path) -> None:
+    with open_requests(audit_folder) as database, pytest.raises(QueryRefused):
         database.query("DELETE FROM requests")
-    assert stat.S_IMODE((kept / FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((audit_folder / FILE).stat().st_mode) == 0o600
 
 
-def test_a_write_leads_to_its_request(kept: Path, clock: FakeClock) -> None:
+def test_a_write_leads_to_its_request(audit_folder: Path, clock: FakeClock) -> None:
     now, web = clock.now(), Key("default", "web")
-    with requests_if_kept(kept) as database:
+    with requests_if_kept(audit_folder) as database:
         assert database is not None
         written = request_of(database, 7, PODS, web, "alice", now + 10)
         assert written is not None
@@ -88,17 +88,17 @@ def test_a_write_leads_to_its_request(kept: Path, clock: FakeClock) -> None:
         assert request_of(database, 8, PODS, web, "bob", now + 120_000_000) is None
 
 
-def test_old_requests_are_removed(kept: Path, clock: FakeClock) -> None:
+def test_old_requests_are_removed(audit_folder: Path, clock: FakeClock) -> None:
     clock.step(7200)
-    store = Store(kept / FILE, 3600.0, clock=clock)
+    store = Store(audit_folder / FILE, 3600.0, clock=clock)
     assert store.write([row("new", clock.now())])
     store.close()
-    assert answer_lines(kept, "audit") == ["new"]
+    assert answer_lines(audit_folder, "audit") == ["new"]
 
 
-def test_the_newest_requests_are_found_without_reading_the_rest(kept: Path) -> None:
+def test_the_newest_requests_are_found_without_reading_the_rest(audit_folder: Path) -> None:
     question = audit_questions()["audit"]
-    with open_requests(kept) as database:
+    with open_requests(audit_folder) as database:
         plan = database.query(f"EXPLAIN QUERY PLAN {question.statement}", question.bind({}, int)).rows
     assert [step[-1] for step in plan] == [
         "SEARCH bundle USING INDEX bundle_by_time (noted_at>?)",
@@ -112,8 +112,8 @@ def test_a_database_of_an_earlier_version_is_migrated(tmp_path: Path, clock: Fak
     before.execute("CREATE TABLE noted (received_at TEXT NOT NULL, revision INTEGER, said TEXT NOT NULL)")
     before.execute("CREATE VIEW requests AS SELECT said ->> 0 AS id FROM noted")
     for number in range(600):
-        kept = row(f"r{number}", now + number, revision=number or None)
-        values = (format_time(now + number), kept.revision, msgspec.json.encode(kept).decode())
+        audit_folder = row(f"r{number}", now + number, revision=number or None)
+        values = (format_time(now + number), audit_folder.revision, msgspec.json.encode(audit_folder).decode())
         before.execute("INSERT INTO noted VALUES (?, ?, ?)", values)
     before.commit()
     before.close()

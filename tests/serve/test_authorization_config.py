@@ -19,7 +19,7 @@ from ctrlmgr.settings import AuthorizationSettings
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import wait_until
 from tests.serve.test_authorization import TOKENS, Site
-from tests.server.reviewing import Answering, kubeconfig
+from tests.server.reviewing import ReviewServer, kubeconfig
 
 PODS = "/api/v1/namespaces/default/pods"
 NODE = {"type": "Node", "name": "node"}
@@ -52,8 +52,8 @@ class AuthorizationFile:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.file = folder / "authorization.yaml"
-        self.first = Answering("SubjectAccessReview", {"allowed": False})
-        self.second = Answering("SubjectAccessReview", {"allowed": True})
+        self.first = ReviewServer("SubjectAccessReview", {"allowed": False})
+        self.second = ReviewServer("SubjectAccessReview", {"allowed": True})
         self._written = 0
 
     def write(self, authorizers: Sequence[dict[str, Any]]) -> None:
@@ -124,7 +124,7 @@ def test_a_changed_file_is_loaded_and_an_invalid_one_ignored(named: Authorizatio
     assert reloads(site, "success") == 2
 
 
-def reviewed(server: Answering) -> list[str]:
+def reviewed(server: ReviewServer) -> list[str]:
     """Return the users about which an authorization server was queried, and clear the list."""
     users = [review["spec"]["user"] for review in server.asked]
     server.asked.clear()

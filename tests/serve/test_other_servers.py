@@ -19,21 +19,21 @@ from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import wait_until
 from tests.serve.test_authorization import TOKENS, Site
 from tests.server.authn.test_openid_authenticator import Issuer, written
-from tests.server.reviewing import Answering, kubeconfig
+from tests.server.reviewing import ReviewServer, kubeconfig
 
 PODS = "/api/v1/namespaces/default/pods"
 
 
 @pytest.fixture(scope="module")
-def answering() -> Iterator[Answering]:
-    made = Answering("SubjectAccessReview", {"allowed": True})
+def review_server() -> Iterator[ReviewServer]:
+    made = ReviewServer("SubjectAccessReview", {"allowed": True})
     yield made
     made.stop()
 
 
 @pytest.fixture(scope="module")
-def token_review_server() -> Iterator[Answering]:
-    made = Answering("TokenReview", {"authenticated": True, "user": {"username": "eve"}})
+def token_review_server() -> Iterator[ReviewServer]:
+    made = ReviewServer("TokenReview", {"authenticated": True, "user": {"username": "eve"}})
     yield made
     made.stop()
 
@@ -47,7 +47,10 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
 
 @pytest.fixture(scope="module")
 def site(
-    tmp_path_factory: pytest.TempPathFactory, answering: Answering, token_review_server: Answering, issuer: Issuer
+    tmp_path_factory: pytest.TempPathFactory,
+    review_server: ReviewServer,
+    token_review_server: ReviewServer,
+    issuer: Issuer,
 ) -> Iterator[Site]:
     folder: Path = tmp_path_factory.mktemp("webhook")
     tokens = folder / "users.csv"
@@ -60,7 +63,7 @@ def site(
         f"--authentication-token-webhook-config-file={kubeconfig(elsewhere, token_review_server.url)}",
         f"--token-auth-file={tokens}",
         "--authorization-mode=Node,RBAC,Webhook",
-        f"--authorization-webhook-config-file={kubeconfig(folder, answering.url)}",
+        f"--authorization-webhook-config-file={kubeconfig(folder, review_server.url)}",
         "--authorization-webhook-version=v1",
         "--authorization-webhook-cache-authorized-ttl=1h",
         "--authorization-webhook-cache-unauthorized-ttl=0s",
@@ -69,28 +72,28 @@ def site(
         yield Site(server)
 
 
-def test_the_webhook_is_called_only_without_an_earlier_decision(site: Site, answering: Answering) -> None:
-    answering.asked.clear()
+def test_the_webhook_is_called_only_without_an_earlier_decision(site: Site, review_server: ReviewServer) -> None:
+    review_server.asked.clear()
     assert site.ask("admin", "GET", PODS)[0] == 200
     assert site.ask("ann", "GET", "/version")[0] == 200  # by RBAC
-    assert answering.asked == []
-    answering.status = {"allowed": True}
+    assert review_server.asked == []
+    review_server.status = {"allowed": True}
     assert site.ask("ann", "GET", PODS)[0] == 200
     assert site.ask("ann", "GET", PODS)[0] == 200
-    [review] = answering.asked
+    [review] = review_server.asked
     assert review["spec"]["user"] == "ann"
     assert review["spec"]["groups"] == ["dev", "system:authenticated"]
 
 
-def test_a_denial_is_a_refusal_with_its_reason(site: Site, answering: Answering) -> None:
-    answering.status = {"allowed": False, "denied": True, "reason": "not on Mondays"}
+def test_a_denial_is_a_refusal_with_its_reason(site: Site, review_server: ReviewServer) -> None:
+    review_server.status = {"allowed": False, "denied": True, "reason": "not on Mondays"}
     code, told = site.ask("bob", "GET", PODS)
     assert code == 403
     assert told["message"].endswith('in the namespace "default": not on Mondays')
 
 
-def test_without_a_response_a_request_fails_without_a_denial(site: Site, answering: Answering) -> None:
-    answering.status = "nonsense"
+def test_without_a_response_a_request_fails_without_a_denial(site: Site, review_server: ReviewServer) -> None:
+    review_server.status = "nonsense"
     code, told = site.ask("bob", "GET", f"{PODS}?limit=1")
     assert code == 500
     assert told.startswith(f'Internal Server Error: "{PODS}?limit=1": ')
@@ -102,19 +105,19 @@ def test_without_a_response_a_request_fails_without_a_denial(site: Site, answeri
     assert told["status"]["evaluationError"]
 
 
-def test_controllers_do_not_depend_on_the_webhook(site: Site, answering: Answering) -> None:
+def test_controllers_do_not_depend_on_the_webhook(site: Site, review_server: ReviewServer) -> None:
     """Controllers have the permissions of their roles: a namespace gets its ServiceAccount although the authorization
     webhook sends invalid responses.
     """
-    answering.status = "nonsense"
+    review_server.status = "nonsense"
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "made"}}
     assert site.ask("admin", "POST", "/api/v1/namespaces", space)[0] == 201
     wait_until(lambda: site.ask("admin", "GET", "/api/v1/namespaces/made/serviceaccounts/default")[0] == 200)
 
 
-def test_tokens_known_to_the_webhook_are_accepted(site: Site, answering: Answering, issuer: Issuer) -> None:
+def test_tokens_known_to_the_webhook_are_accepted(site: Site, review_server: ReviewServer, issuer: Issuer) -> None:
     """Each request uses a new connection, so nothing was cached before the webhook is called."""
-    answering.status = {"allowed": False}
+    review_server.status = {"allowed": False}
     token = issuer.token(exp=int(time.time()) + 600)
     for name, bearer in (("eve", "who-is-this"), ("oidc:jane", token)):
         request = Request(f"{site.server.url}{PODS}?limit=2", headers={"Authorization": f"Bearer {bearer}"})

@@ -25,20 +25,20 @@ def kubeconfig(folder: Path, url: str) -> Path:
     return file
 
 
-class Answering:
+class ReviewServer:
     """A server that responds to reviews with `status`, after `failures` responses with status code 500."""
 
     def __init__(self, kind: str, status: Any) -> None:
         self.asked: list[Any] = []
         self.status = status
         self.failures = 0
-        answering = self
+        review_server = self
 
         class Handler(JsonHandler):
             def respond(self) -> None:
-                answering.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                fails, answering.failures = answering.failures > 0, answering.failures - 1
-                self.answer({"kind": kind, "status": answering.status}, 500 if fails else 200)
+                review_server.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                fails, review_server.failures = review_server.failures > 0, review_server.failures - 1
+                self.answer({"kind": kind, "status": review_server.status}, 500 if fails else 200)
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/review"

@@ -206,7 +206,7 @@ def test_a_graph_passes_through_invisible_objects_without_showing_them(reader: R
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def audit_folder(tmp_path: Path) -> Path:
     store = Store(tmp_path / FILE, 3600.0, clock=CLOCK)
     at = CLOCK.now()
     abouts: list[tuple[str | None, str | None, str, str, str]] = [
@@ -231,8 +231,8 @@ def kept(tmp_path: Path) -> Path:
         (lambda asked: asked.path == "/metrics", {"/metrics?x=1"}),
     ],
 )
-def test_requests_are_shown_if_their_objects_are_readable(kept: Path, right: Right, seen: set[str]) -> None:
-    assert {each["what"] for each in Requests(kept).newest(given(right))["requests"]} == seen
+def test_requests_are_shown_if_their_objects_are_readable(audit_folder: Path, right: Right, seen: set[str]) -> None:
+    assert {each["what"] for each in Requests(audit_folder).newest(given(right))["requests"]} == seen
 
 
 DEPLOYMENTS = Resource("apps", "deployments")
@@ -260,11 +260,11 @@ def anew(tmp_path: Path) -> Iterator[Reader]:
     """A log in which a namespace with its objects was deleted, at revision 18, and then created again."""
     url = f"sqlite:///{tmp_path}/log.db"
     log = open_log(url, clock=FakeClock(), random=Random(1), migrate=True)
-    kept: list[tuple[Object, int]] = []
+    audit_folder: list[tuple[Object, int]] = []
     for obj in tenants("predecessor"):
         [event] = log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("predecessors-user"))
-        kept.append((obj, event.revision))
-    for obj, revision in kept[::-1]:
+        audit_folder.append((obj, event.revision))
+    for obj, revision in audit_folder[::-1]:
         log.append([Proposal(EventType.DELETED, obj, revision)], author=Author("predecessors-user"))
     for obj in tenants("successor"):
         log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("successors-user"))

@@ -74,8 +74,8 @@ def test_discovery_lists_groups_by_priority() -> None:
     own = Group("apiregistration.k8s.io", ("v1",))
     assert {name.partition(".")[2] for name in wanted} == {group.name for group in groups} - {own.name}
     ordered = sorted(wanted.values(), key=lambda each: (-each.spec["groupPriorityMinimum"], each.spec.get("group", "")))
-    told = [group.name for group in groups if group != own]
-    assert list(dict.fromkeys(each.spec.get("group", "") for each in ordered)) == told
+    recorded = [group.name for group in groups if group != own]
+    assert list(dict.fromkeys(each.spec.get("group", "") for each in ordered)) == recorded
     assert wanted["v2.autoscaling"].spec["versionPriority"] > wanted["v1.autoscaling"].spec["versionPriority"]
     assert wanted["v1."].spec == {"version": "v1", "groupPriorityMinimum": 18_000, "versionPriority": 1}
 

@@ -153,13 +153,13 @@ class Process(Stage):
             (address["ip"], port["port"]) for each in subsets for address in each["addresses"] for port in each["ports"]
         ]
         slices = [each.to_dict() for each in self.log.snapshot(ENDPOINT_SLICES, namespace="default").objects]
-        told = {
+        recorded = {
             (endpoint["addresses"][0], port["port"])
             for each in slices
             for endpoint in each["endpoints"] or ()
             for port in each["ports"] or ()
         }
-        assert told == set(pairs)
+        assert recorded == set(pairs)
         return pairs
 
     def leases(self) -> list[str]:

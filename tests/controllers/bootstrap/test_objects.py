@@ -75,17 +75,17 @@ def test_settings_that_contradict_the_service_cidr_are_logged_once() -> None:
     other = Process(ip="192.0.2.3", beside=process, ranges=Ranges.parse("10.97.0.0/16", "30000-32767")).start()
     for _ in range(3):
         other.do("default ServiceCIDR")
-    told = [each.to_dict() for each in process.log.snapshot(EVENTS).objects]
-    told = [each for each in told if each["involvedObject"]["kind"] == "ServiceCIDR"]
-    assert [(each["reason"], each["count"], each["message"]) for each in told] == [
+    recorded = [each.to_dict() for each in process.log.snapshot(EVENTS).objects]
+    recorded = [each for each in recorded if each["involvedObject"]["kind"] == "ServiceCIDR"]
+    assert [(each["reason"], each["count"], each["message"]) for each in recorded] == [
         (
             "KubernetesDefaultServiceCIDRInconsistent",
             1,
             "The default ServiceCIDR [10.96.0.0/16] does not match the controller flag configurations [10.97.0.0/16]",
         )
     ]
-    assert told[0]["reportingComponent"] == "kubernetes-service-cidr-controller"
-    assert "action" not in told[0]
+    assert recorded[0]["reportingComponent"] == "kubernetes-service-cidr-controller"
+    assert "action" not in recorded[0]
 
 
 def test_condition_set_by_another_client_is_kept() -> None:

@@ -29,12 +29,12 @@ class CronJobStage(WorkedStage):
     """A cluster with the CronJob controller; its clock starts at midnight on 2026-01-01."""
 
     def __init__(self) -> None:
-        self.told = RecordedEvents()
+        self.recorded = RecordedEvents()
         super().__init__(self._controller)
         self.namespace("a")
 
     def _controller(self, stage: WorkedStage) -> Controller:
-        return build(StageContext(stage, told=self.told), Options())
+        return build(StageContext(stage, recorded=self.recorded), Options())
 
     def cron(self, schedule: str = "*/5 * * * *", **spec: Any) -> None:
         job = {"metadata": {"labels": {"l": "1"}, "annotations": {"n": "1"}}, "spec": {"template": TEMPLATE}}
@@ -94,7 +94,7 @@ def test_a_job_is_created_at_its_scheduled_time(stage: CronJobStage) -> None:
         ("CronJob", "cron", True)
     ]
     assert stage.status()["lastScheduleTime"] == "2026-01-01T00:05:00Z"
-    assert stage.told.events == [("Normal", "SuccessfulCreate", f"Created job {name}")]
+    assert stage.recorded.events == [("Normal", "SuccessfulCreate", f"Created job {name}")]
 
 
 def test_the_scheduled_time_is_annotated_in_the_time_zone(stage: CronJobStage) -> None:
@@ -119,7 +119,7 @@ def test_more_than_a_hundred_missed_runs_cause_a_warning(stage: CronJobStage) ->
     stage.clock.step(600 * MINUTE)
     stage.start()
     stage.work()
-    assert stage.told.reasons() == ["TooManyMissedTimes", "SuccessfulCreate"]
+    assert stage.recorded.reasons() == ["TooManyMissedTimes", "SuccessfulCreate"]
 
 
 def test_a_run_past_its_deadline_is_skipped(stage: CronJobStage) -> None:
@@ -128,7 +128,7 @@ def test_a_run_past_its_deadline_is_skipped(stage: CronJobStage) -> None:
     stage.patch(f"{COLLECTION}/cron", {"spec": {"suspend": False}})
     stage.work()
     assert stage.jobs() == []
-    assert stage.told.events == []  # runs before the deadline do not count as missed
+    assert stage.recorded.events == []  # runs before the deadline do not count as missed
     stage.pass_by(4 * MINUTE + 30.1)
     assert len(stage.jobs()) == 1
 
@@ -145,7 +145,7 @@ def test_forbid_waits_for_the_previous_job(stage: CronJobStage) -> None:
     [first] = stage.jobs()
     stage.pass_by(5 * MINUTE)
     assert stage.jobs() == [first]
-    assert stage.told.reasons()[-1] == "JobAlreadyActive"
+    assert stage.recorded.reasons()[-1] == "JobAlreadyActive"
     stage.finish(first)
     assert stage.jobs() == [first, _name(stage)]
 
@@ -156,7 +156,7 @@ def test_replace_deletes_the_previous_job(stage: CronJobStage) -> None:
     [first] = stage.jobs()
     stage.pass_by(5 * MINUTE)
     assert stage.jobs() == stage.active() == [_name(stage)]
-    assert stage.told.events[1:] == [
+    assert stage.recorded.events[1:] == [
         ("Normal", "SuccessfulDelete", f"Deleted job {first}"),
         ("Normal", "SuccessfulCreate", f"Created job {_name(stage)}"),
     ]
@@ -179,7 +179,7 @@ def test_a_finished_job_leaves_the_active_list(stage: CronJobStage) -> None:
     assert stage.active() == []
     assert stage.status()["lastSuccessfulTime"] == "2026-01-01T00:05:07Z"
     message = f"Saw completed job: {name}, condition: Complete"
-    assert stage.told.events[-1] == ("Normal", "SawCompletedJob", message)
+    assert stage.recorded.events[-1] == ("Normal", "SawCompletedJob", message)
 
 
 def test_a_missing_job_leaves_the_active_list(stage: CronJobStage) -> None:
@@ -189,7 +189,7 @@ def test_a_missing_job_leaves_the_active_list(stage: CronJobStage) -> None:
     stage.delete(f"{JOB_COLLECTION}/{name}", propagationPolicy="Background")
     stage.work()
     assert stage.active() == []
-    assert stage.told.events[-1] == ("Normal", "MissingJob", f"Active job went missing: {name}")
+    assert stage.recorded.events[-1] == ("Normal", "MissingJob", f"Active job went missing: {name}")
 
 
 def test_the_history_is_limited(stage: CronJobStage) -> None:
@@ -207,7 +207,7 @@ def test_a_created_but_unrecorded_job_counts_as_the_run(stage: CronJobStage) -> 
     stage.patch(f"{COLLECTION}/cron/status", {"status": {"active": None, "lastScheduleTime": None}})
     stage.work()
     assert stage.jobs() == stage.active() == [name]
-    assert stage.told.reasons() == ["SuccessfulCreate", "UnexpectedJob", "SuccessfulCreate"]
+    assert stage.recorded.reasons() == ["SuccessfulCreate", "UnexpectedJob", "SuccessfulCreate"]
 
 
 def test_a_foreign_job_of_the_same_name_is_not_adopted(stage: CronJobStage) -> None:
@@ -232,11 +232,11 @@ def test_a_new_schedule_waits_for_its_next_run(stage: CronJobStage) -> None:
 
 def test_a_schedule_without_a_next_run_is_reported_once_per_reconcile(stage: CronJobStage) -> None:
     stage.cron("59 23 31 2 *")
-    [event] = stage.told.events
+    [event] = stage.recorded.events
     expected = "invalid schedule: 59 23 31 2 * : time difference between two schedules is less than 1 second"
     assert event == ("Warning", "InvalidSchedule", expected)
     stage.pass_by(1000 * MINUTE)
-    assert len(stage.told.events) == 1
+    assert len(stage.recorded.events) == 1
 
 
 def test_an_idle_cron_job_writes_nothing_and_reconciles_once_per_run(stage: CronJobStage) -> None:

@@ -45,9 +45,9 @@ class InstanceChanges(Follower):
 def heard(stage: DefinedStage) -> InstanceChanges:
     """Return the events that a newly opened watch receives."""
     informers = Informers(stage.log, stage.feed, clock=stage.clock)
-    told = InstanceChanges(informers)
+    recorded = InstanceChanges(informers)
     informers.sync()
-    return told
+    return recorded
 
 
 def test_an_old_informer_equals_a_new_one() -> None:

@@ -207,7 +207,7 @@ def test_a_succeeded_pod_is_replaced_at_once_and_a_failed_pod_with_backoff() -> 
         stage.end_all()
         stage.pass_by(1)
     assert replaced <= 8  # after 0, 1, 2, 4 … 64 seconds
-    assert any(told.startswith("FailedDaemonPod") for told in stage.told.all)
+    assert any(recorded.startswith("FailedDaemonPod") for recorded in stage.recorded.all)
 
 
 def test_selected_orphans_are_adopted_and_the_oldest_pod_is_kept(stage: WorkloadStage) -> None:

@@ -148,7 +148,7 @@ def test_the_rollback_annotation_of_old_clients_rolls_back(stage: WorkloadStage)
     found = stage.get(DEPLOYMENTS, "web")
     assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example/app:1"
     assert "deprecated.deployment.rollback.to" not in found["metadata"]["annotations"]
-    assert 'DeploymentRollback: Rolled back deployment "web" to revision 1' in stage.told.all
+    assert 'DeploymentRollback: Rolled back deployment "web" to revision 1' in stage.recorded.all
 
 
 def test_old_replica_sets_beyond_the_limit_are_deleted(stage: WorkloadStage) -> None:

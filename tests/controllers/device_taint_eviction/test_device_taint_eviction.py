@@ -26,7 +26,7 @@ def bears(effect: str = "NoExecute", **more: Any) -> dict[str, Any]:
     return {"key": "k", "operator": "Exists", "effect": effect, **more}
 
 
-class Scene:
+class TaintedDeviceCluster:
     """A pod on a node with one allocated device, d0 of the pool p."""
 
     def kinds(self) -> Kinds:
@@ -69,22 +69,22 @@ class Scene:
         return [each.name for each in self.stage.log.snapshot(PODS).objects if each.is_terminating]
 
     def messages(self) -> list[str]:
-        assert {reason for _, reason, _ in self.context.told.events} <= {"DeviceTaintManagerEviction"}
-        return [message for _, _, message in self.context.told.events]
+        assert {reason for _, reason, _ in self.context.recorded.events} <= {"DeviceTaintManagerEviction"}
+        return [message for _, _, message in self.context.recorded.events]
 
 
 def test_a_pod_on_a_tainted_device_is_deleted_with_a_reason() -> None:
-    scene = Scene()
+    cluster = TaintedDeviceCluster()
     deleted = DEVICE_TAINT_EVICTIONS.deleted._value.get()
-    assert scene.going() == []
-    scene.taint(TAINT)
-    assert scene.going() == ["web"]
-    assert scene.messages() == [MARKED]
+    assert cluster.going() == []
+    cluster.taint(TAINT)
+    assert cluster.going() == ["web"]
+    assert cluster.messages() == [MARKED]
     assert DEVICE_TAINT_EVICTIONS.deleted._value.get() == deleted + 1
-    pod = scene.stage.stored(PODS, "web", "a")
+    pod = cluster.stage.stored(PODS, "web", "a")
     assert pod is not None
-    (told,) = (each for each in pod.to_dict()["status"]["conditions"] if each["type"] == "DisruptionTarget")
-    assert (told["reason"], told["message"]) == (
+    (recorded,) = (each for each in pod.to_dict()["status"]["conditions"] if each["type"] == "DisruptionTarget")
+    assert (recorded["reason"], recorded["message"]) == (
         "DeletionByDeviceTaintManager",
         "Device Taint manager: deleting due to NoExecute taint",
     )
@@ -101,61 +101,61 @@ def test_a_pod_on_a_tainted_device_is_deleted_with_a_reason() -> None:
     ],
 )
 def test_tolerations_decide_whether_a_pod_stays(tolerations: list[dict[str, Any]], stays: bool) -> None:
-    scene = Scene(*tolerations)
-    scene.taint(TAINT)
-    assert scene.going() == ([] if stays else ["web"])
+    cluster = TaintedDeviceCluster(*tolerations)
+    cluster.taint(TAINT)
+    assert cluster.going() == ([] if stays else ["web"])
 
 
 def test_the_shortest_toleration_of_all_matching_ones_counts() -> None:
-    scene = Scene(bears(tolerationSeconds=60), bears(tolerationSeconds=5))
-    scene.taint(TAINT)
-    scene.stage.pass_by(4)
-    assert scene.going() == []
-    scene.stage.pass_by(2)
-    assert scene.going() == ["web"]
+    cluster = TaintedDeviceCluster(bears(tolerationSeconds=60), bears(tolerationSeconds=5))
+    cluster.taint(TAINT)
+    cluster.stage.pass_by(4)
+    assert cluster.going() == []
+    cluster.stage.pass_by(2)
+    assert cluster.going() == ["web"]
 
 
 def test_a_taint_removed_in_time_cancels_the_deletion() -> None:
-    scene = Scene(bears(tolerationSeconds=5))
-    scene.taint(TAINT)
-    scene.stage.pass_by(3)
-    scene.taint()
-    scene.stage.pass_by(60)
-    assert scene.going() == []
-    assert scene.messages() == [CANCELLED]
+    cluster = TaintedDeviceCluster(bears(tolerationSeconds=5))
+    cluster.taint(TAINT)
+    cluster.stage.pass_by(3)
+    cluster.taint()
+    cluster.stage.pass_by(60)
+    assert cluster.going() == []
+    assert cluster.messages() == [CANCELLED]
 
 
 def test_a_claim_that_is_not_reserved_for_the_pod_does_not_count() -> None:
-    scene = Scene()
-    scene.pod("stranger", is_reserved=False)
-    scene.taint(TAINT)
-    assert scene.going() == ["web"]
+    cluster = TaintedDeviceCluster()
+    cluster.pod("stranger", is_reserved=False)
+    cluster.taint(TAINT)
+    assert cluster.going() == ["web"]
 
 
 def test_taints_of_older_generations_do_not_count() -> None:
-    scene = Scene()
-    scene.slice("newer", 2)
-    scene.taint(TAINT)
-    assert scene.going() == []
-    scene.stage.delete(f"{SLICES}/newer")
-    scene.stage.work()
-    assert scene.going() == ["web"]
+    cluster = TaintedDeviceCluster()
+    cluster.slice("newer", 2)
+    cluster.taint(TAINT)
+    assert cluster.going() == []
+    cluster.stage.delete(f"{SLICES}/newer")
+    cluster.stage.work()
+    assert cluster.going() == ["web"]
 
 
 def test_a_pod_that_gets_a_tainted_device_is_deleted() -> None:
-    scene = Scene()
-    scene.taint({**TAINT, "effect": "NoSchedule"}, TAINT)
-    scene.pod("late")
-    scene.stage.work()
-    assert scene.going() == ["late", "web"]
+    cluster = TaintedDeviceCluster()
+    cluster.taint({**TAINT, "effect": "NoSchedule"}, TAINT)
+    cluster.pod("late")
+    cluster.stage.work()
+    assert cluster.going() == ["late", "web"]
 
 
 def test_planned_deletions_are_computed_again_after_a_restart() -> None:
-    scene = Scene(bears(tolerationSeconds=5))
-    scene.taint(TAINT)
-    scene.stage.pass_by(4)
-    scene.stage.start()
-    scene.stage.work()
-    assert scene.going() == []
-    scene.stage.pass_by(2)
-    assert scene.going() == ["web"]
+    cluster = TaintedDeviceCluster(bears(tolerationSeconds=5))
+    cluster.taint(TAINT)
+    cluster.stage.pass_by(4)
+    cluster.stage.start()
+    cluster.stage.work()
+    assert cluster.going() == []
+    cluster.stage.pass_by(2)
+    assert cluster.going() == ["web"]

@@ -11,7 +11,13 @@ from ctrlmgr.engine.features.gates import switch
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.scheduling.structured.tainting_rules import DEVICE_TAINT_RULES
-from tests.controllers.device_taint_eviction.test_device_taint_eviction import CANCELLED, DRIVER, MARKED, Scene, bears
+from tests.controllers.device_taint_eviction.test_device_taint_eviction import (
+    CANCELLED,
+    DRIVER,
+    MARKED,
+    TaintedDeviceCluster,
+    bears,
+)
 
 RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 MINE = {"driver": DRIVER, "pool": "p", "device": "d0"}
@@ -24,7 +30,7 @@ def gate() -> Iterator[None]:
     switch({})
 
 
-class RuleScene(Scene):
+class RuleScene(TaintedDeviceCluster):
     """A pod with an allocated device, in a cluster that serves DeviceTaintRules."""
 
     def kinds(self) -> Kinds:
@@ -60,74 +66,74 @@ class RuleScene(Scene):
     ],
 )
 def test_the_selector_decides_which_pods_are_evicted(selector: dict[str, Any] | None, is_evicted: bool) -> None:
-    scene = RuleScene()
-    scene.rule(selector)
-    assert scene.going() == (["web"] if is_evicted else [])
-    assert scene.messages() == ([MARKED] if is_evicted else [])
+    cluster = RuleScene()
+    cluster.rule(selector)
+    assert cluster.going() == (["web"] if is_evicted else [])
+    assert cluster.messages() == ([MARKED] if is_evicted else [])
 
 
 def test_a_rule_has_no_effect_without_the_gate() -> None:
-    scene = RuleScene()
+    cluster = RuleScene()
     switch({})
-    scene.stage.start()
-    scene.rule(MINE)
-    assert scene.going() == []
-    found = scene.stage.stored(DEVICE_TAINT_RULES, "r")
+    cluster.stage.start()
+    cluster.rule(MINE)
+    assert cluster.going() == []
+    found = cluster.stage.stored(DEVICE_TAINT_RULES, "r")
     assert found is not None
     assert not found.to_dict().get("status")
 
 
 def test_the_status_tells_the_progress_of_the_eviction() -> None:
-    scene = RuleScene(bears(tolerationSeconds=30))
-    scene.rule(MINE)
-    assert scene.condition() == ("True", "PodsPendingEviction", "1 pod needs to be evicted in 1 namespace.")
-    scene.stage.pass_by(31)
-    assert scene.going() == ["web"]
-    scene.stage.pass_by(11)
-    assert scene.condition() == ("False", "Completed", "1 pod evicted since starting the controller.")
+    cluster = RuleScene(bears(tolerationSeconds=30))
+    cluster.rule(MINE)
+    assert cluster.condition() == ("True", "PodsPendingEviction", "1 pod needs to be evicted in 1 namespace.")
+    cluster.stage.pass_by(31)
+    assert cluster.going() == ["web"]
+    cluster.stage.pass_by(11)
+    assert cluster.condition() == ("False", "Completed", "1 pod evicted since starting the controller.")
 
 
 def test_a_tolerated_rule_has_not_started() -> None:
-    scene = RuleScene(bears())
-    scene.rule(MINE)
-    assert scene.condition() == ("False", "NotStarted", "")
+    cluster = RuleScene(bears())
+    cluster.rule(MINE)
+    assert cluster.condition() == ("False", "NotStarted", "")
 
 
 def test_a_rule_without_effect_tells_what_it_would_do() -> None:
-    scene = RuleScene()
-    scene.rule({"pool": "p"}, "None")
+    cluster = RuleScene()
+    cluster.rule({"pool": "p"}, "None")
     message = (
         "2 published devices selected. 1 allocated device selected. 1 pod would be evicted in 1 namespace if the "
         "effect was NoExecute. This information will not be updated again. Recreate the DeviceTaintRule to trigger an "
         "update."
     )
-    assert scene.condition() == ("False", "NoEffect", message)
-    assert scene.going() == []
+    assert cluster.condition() == ("False", "NoEffect", message)
+    assert cluster.going() == []
 
 
 def test_a_changed_effect_cancels_the_eviction() -> None:
-    scene = RuleScene(bears(tolerationSeconds=30))
-    scene.rule(MINE)
-    scene.stage.patch(f"{RULES}/r", {"spec": {"taint": {"effect": "NoSchedule"}}})
-    scene.stage.work()
-    assert scene.messages() == [CANCELLED]
-    assert scene.condition() == ("False", "OtherEffect", "Eviction only happens for the NoExecute effect.")
+    cluster = RuleScene(bears(tolerationSeconds=30))
+    cluster.rule(MINE)
+    cluster.stage.patch(f"{RULES}/r", {"spec": {"taint": {"effect": "NoSchedule"}}})
+    cluster.stage.work()
+    assert cluster.messages() == [CANCELLED]
+    assert cluster.condition() == ("False", "OtherEffect", "Eviction only happens for the NoExecute effect.")
 
 
 def test_a_deleted_rule_cancels_the_eviction() -> None:
-    scene = RuleScene(bears(tolerationSeconds=30))
-    scene.rule(MINE)
-    scene.stage.delete(f"{RULES}/r")
-    scene.stage.pass_by(60)
-    assert scene.going() == []
-    assert scene.messages() == [CANCELLED]
+    cluster = RuleScene(bears(tolerationSeconds=30))
+    cluster.rule(MINE)
+    cluster.stage.delete(f"{RULES}/r")
+    cluster.stage.pass_by(60)
+    assert cluster.going() == []
+    assert cluster.messages() == [CANCELLED]
 
 
 def test_the_status_is_written_at_most_every_ten_seconds() -> None:
-    scene = RuleScene(bears(tolerationSeconds=100))
-    scene.rule(MINE)
-    scene.pod("late", bears(tolerationSeconds=100))
-    scene.stage.pass_by(5)
-    assert scene.condition()[2] == "1 pod needs to be evicted in 1 namespace."
-    scene.stage.pass_by(6)
-    assert scene.condition()[2] == "2 pods need to be evicted in 1 namespace."
+    cluster = RuleScene(bears(tolerationSeconds=100))
+    cluster.rule(MINE)
+    cluster.pod("late", bears(tolerationSeconds=100))
+    cluster.stage.pass_by(5)
+    assert cluster.condition()[2] == "1 pod needs to be evicted in 1 namespace."
+    cluster.stage.pass_by(6)
+    assert cluster.condition()[2] == "2 pods need to be evicted in 1 namespace."

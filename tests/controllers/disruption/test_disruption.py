@@ -102,7 +102,7 @@ def test_an_eviction_without_a_deletion_expires_after_two_minutes(stage: Workloa
     assert counts(stage) == (3, 2, 2, 0)
     stage.pass_by(61)
     assert counts(stage) == (3, 2, 3, 1)
-    assert "NotDeleted: Pod was expected by PDB shop/shop to be deleted but it wasn't" in stage.told.all
+    assert "NotDeleted: Pod was expected by PDB shop/shop to be deleted but it wasn't" in stage.recorded.all
 
 
 def test_pods_without_a_controller_are_reported_and_counted_for_absolute_numbers(stage: WorkloadStage) -> None:
@@ -111,8 +111,8 @@ def test_pods_without_a_controller_are_reported_and_counted_for_absolute_numbers
     stage.create(BUDGETS, budget(maxUnavailable=1))
     stage.settle()
     assert counts(stage) == (0, 0, 1, 0)
-    (told,) = {each for each in stage.told.all if each.startswith("UnmanagedPods")}
-    assert "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,}," in told
+    (recorded,) = {each for each in stage.recorded.all if each.startswith("UnmanagedPods")}
+    assert "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,}," in recorded
     stage.patch(BUDGETS, "pdb", {"spec": {"maxUnavailable": None, "minAvailable": 0}})
     stage.settle()
     assert counts(stage) == (1, 0, 1, 1)
@@ -141,7 +141,7 @@ def test_pods_that_cannot_be_counted_allow_no_disruptions(
     assert counts(stage)[-1] == 0
     assert (condition(stage)["reason"], condition(stage)["message"]) == ("SyncFailed", problem)
     message = f"CalculateExpectedPodCountFailed: Failed to calculate the number of expected pods: {problem}"
-    assert message in stage.told.all
+    assert message in stage.recorded.all
     before = stage.log.head().revision
     stage.pass_by(600)
     assert stage.log.head().revision == before
@@ -168,5 +168,5 @@ def test_a_pod_of_two_budgets_is_reported_and_not_evicted(stage: WorkloadStage) 
     stage.settle()
     (name,) = names(stage.pods())
     assert evict(stage, name) == 500
-    told = f'Pod "shop"/"{name}" matches multiple PodDisruptionBudgets.  Chose "one" arbitrarily.'
-    assert f"MultiplePodDisruptionBudgets: {told}" in stage.told.all
+    recorded = f'Pod "shop"/"{name}" matches multiple PodDisruptionBudgets.  Chose "one" arbitrarily.'
+    assert f"MultiplePodDisruptionBudgets: {recorded}" in stage.recorded.all

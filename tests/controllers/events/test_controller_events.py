@@ -76,7 +76,7 @@ def built(
         clock=clock,
         random=random.Random(1),
         writer=lambda descriptor: client,
-        told=recorder,
+        recorded=recorder,
     )
     return descriptor.build(context, descriptor.options())
 

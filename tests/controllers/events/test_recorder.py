@@ -66,7 +66,7 @@ class RecorderStage(Stage):
         self.broadcaster = EventBroadcaster(clock=self.clock, random=Random(1))
         self.recorder = self.broadcaster.recorder("tester", self.client)
 
-    def told(self) -> list[dict[str, Any]]:
+    def recorded(self) -> list[dict[str, Any]]:
         """Write all pending Events, and return the stored Events."""
         self.broadcaster.flush()
         return [each.to_dict() for each in self.log.snapshot(EVENTS).objects]
@@ -84,7 +84,7 @@ def test_an_event_equals_client_gos() -> None:
     room = RecorderStage()
     service = a_service("web").at(12)
     room.recorder.event(service, NORMAL, "Found", "it is there")
-    [event] = room.told()
+    [event] = room.recorded()
     nanoseconds = room.clock.now() * 1000
     reference = {"kind": "Service", "apiVersion": "v1", "resourceVersion": "12"}
     reference |= {"namespace": service.namespace, "name": "web", "uid": service.uid}
@@ -112,7 +112,7 @@ def test_an_event_equals_client_gos() -> None:
 def test_an_event_is_stored_like_through_the_api() -> None:
     room = RecorderStage()
     failed(room)
-    room.told()
+    room.recorded()
     [stored] = room.log.snapshot(EVENTS).objects
     [kind] = [each for each in room.kinds if each.name == "Event" and each.gvk.api_version == "v1"]
     assert kind.codec.encode(kind.codec.decode(stored.body, "application/json").fields) == stored.body
@@ -124,7 +124,7 @@ def test_a_repetition_increases_the_count_of_the_event() -> None:
     failed(room)
     room.clock.step(61)
     failed(room)
-    [event] = room.told()
+    [event] = room.recorded()
     assert (event["count"], event["firstTimestamp"]) == (2, "2026-01-01T00:00:00Z")
     assert event["lastTimestamp"] == "2026-01-01T00:01:01Z"
     assert len(room.log.events_after(0)) == 2
@@ -134,7 +134,7 @@ def test_similar_events_are_combined_with_the_latest_message() -> None:
     room = RecorderStage()
     for number in range(12):
         failed(room, f"failure {number}")
-    events = room.told()
+    events = room.recorded()
     assert len(events) == 10
     [combined] = [each for each in events if each["count"] > 1]
     assert (combined["count"], combined["message"]) == (3, "(combined from similar events): failure 11")
@@ -143,7 +143,7 @@ def test_similar_events_are_combined_with_the_latest_message() -> None:
 def test_events_about_cluster_scoped_objects_are_in_the_default_namespace() -> None:
     room = RecorderStage()
     room.recorder.event(ObjectReference("Node", name="n", api_version="v1"), WARNING, "Failed", "it failed")
-    [event] = room.told()
+    [event] = room.recorded()
     assert event["metadata"]["namespace"] == "default"
     assert "namespace" not in event["involvedObject"]
 
@@ -152,7 +152,7 @@ def test_events_about_cluster_scoped_objects_are_in_the_default_namespace() -> N
 def test_invalid_characters_are_not_part_of_an_events_name(name: str) -> None:
     room = RecorderStage()
     room.recorder.event(a_lease(name), WARNING, "Failed", "it failed")
-    [event] = room.told()
+    [event] = room.recorded()
     assert len(event["metadata"]["name"]) == len("01234567-89ab-cdef-0123-456789abcdef")
     assert event["involvedObject"]["name"] == name
 
@@ -161,17 +161,17 @@ def test_two_events_of_one_moment_have_different_names() -> None:
     room = RecorderStage()
     failed(room)
     failed(room, "it failed otherwise")
-    assert len({each["metadata"]["name"] for each in room.told()}) == 2
+    assert len({each["metadata"]["name"] for each in room.recorded()}) == 2
 
 
 def test_deleted_event_is_recreated_with_its_count() -> None:
     room = RecorderStage()
     failed(room)
-    room.told()
+    room.recorded()
     [stored] = room.log.snapshot(EVENTS).objects
     room.log.append([Proposal(EventType.DELETED, stored, stored.revision)], author=Author("somebody"))
     failed(room)
-    [event] = room.told()
+    [event] = room.recorded()
     assert (event["metadata"]["name"], event["count"]) == (stored.name, 2)
 
 
@@ -182,10 +182,10 @@ def test_a_refused_event_is_dropped(error: CtrlmgrError) -> None:
     room = RecorderStage()
     room.refuse(error, times=1)
     failed(room)
-    assert room.told() == []
+    assert room.recorded() == []
     room.clock.step(10 * PAUSE)
     room.recorder.event(LEASE, NORMAL, "Next", "and so on")
-    assert [each["reason"] for each in room.told()] == ["Next"]
+    assert [each["reason"] for each in room.recorded()] == ["Next"]
 
 
 @pytest.mark.parametrize("error", [LogUnavailable(), Conflict()], ids=lambda error: type(error).__name__)
@@ -194,13 +194,13 @@ def test_events_wait_for_an_unavailable_log(error: CtrlmgrError) -> None:
     room.refuse(error, times=2)
     failed(room)
     room.recorder.event(LEASE, NORMAL, "Next", "and so on")
-    assert room.told() == []
+    assert room.recorded() == []
     room.clock.step(PAUSE)
-    assert room.told() == []
+    assert room.recorded() == []
     room.clock.step(PAUSE - 0.1)
-    assert room.told() == []
+    assert room.recorded() == []
     room.clock.step(0.1)
-    assert [each["reason"] for each in room.told()] == ["Failed", "Next"]
+    assert [each["reason"] for each in room.recorded()] == ["Failed", "Next"]
     assert room.client.tries == 4
 
 
@@ -226,7 +226,7 @@ def test_recording_never_blocks_and_drops_events_above_the_limit() -> None:
         room.clock.step(QUIET)
         tell(1)
     assert [(each["event"], each["count"]) for each in logged] == [("events dropped", 1), ("events dropped", 5)]
-    assert len(room.told()) == QUEUED
+    assert len(room.recorded()) == QUEUED
 
 
 def test_a_failing_event_does_not_affect_others() -> None:
@@ -238,7 +238,7 @@ def test_a_failing_event_does_not_affect_others() -> None:
     room.client.refuse = refuse
     room.recorder.event(a_lease("bad"), WARNING, "Failed", "it failed")
     failed(room)
-    assert [each["involvedObject"]["name"] for each in room.told()] == ["leader"]
+    assert [each["involvedObject"]["name"] for each in room.recorded()] == ["leader"]
 
 
 def test_the_recorder_writes_until_its_stop_and_drains_its_queue() -> None:
@@ -249,7 +249,7 @@ def test_the_recorder_writes_until_its_stop_and_drains_its_queue() -> None:
     failed(room, "while it stops")
     room.broadcaster.run(stop)
     failed(room, "too late")
-    assert [each["message"] for each in room.told()] == ["it failed", "while it stops"]
+    assert [each["message"] for each in room.recorded()] == ["it failed", "while it stops"]
 
 
 def test_the_stop_tries_every_event_one_more_time() -> None:
@@ -258,9 +258,9 @@ def test_the_stop_tries_every_event_one_more_time() -> None:
     failed(room)
     failed(room, "otherwise")
     failed(room, "and otherwise")
-    assert room.told() == []
+    assert room.recorded() == []
     room.broadcaster.close()
-    assert [each["message"] for each in room.told()] == ["otherwise", "and otherwise"]
+    assert [each["message"] for each in room.recorded()] == ["otherwise", "and otherwise"]
 
 
 def test_the_reference_contains_the_version_that_was_read() -> None:

@@ -50,7 +50,7 @@ class Cluster:
         self.informers.sync()
 
     def _controller(self) -> Controller:
-        self.told = RecordedEvents()
+        self.recorded = RecordedEvents()
         client = EngineClient(self.stage.engine, self._run, Requester(COLLECTOR.name), rights=rights_of(COLLECTOR))
         context = HandContext(
             informers=self.informers,
@@ -59,7 +59,7 @@ class Cluster:
             clock=self.stage.clock,
             random=Random(1),
             writer=lambda descriptor: client,
-            told=self.told,
+            recorded=self.recorded,
         )
         return build(context, Options())
 

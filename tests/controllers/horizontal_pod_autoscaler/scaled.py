@@ -55,13 +55,13 @@ class AutoscalerStage(WorkedStage):
     """A cluster with a Deployment `web`, its pods and the HorizontalPodAutoscaler controller."""
 
     def __init__(self) -> None:
-        self.told = RecordedEvents()
+        self.recorded = RecordedEvents()
         self.measures = FakeMetrics()
         super().__init__(self._controller)
         self.namespace("a")
 
     def _controller(self, stage: WorkedStage) -> Controller:
-        return build(StageContext(stage, told=self.told), Options(), metrics=lambda client: self.measures)
+        return build(StageContext(stage, recorded=self.recorded), Options(), metrics=lambda client: self.measures)
 
     def web(self, replicas: int, name: str = "web") -> None:
         template = {

@@ -69,7 +69,7 @@ def test_scaling_up_sets_conditions_and_an_event(stage: AutoscalerStage) -> None
     assert stage.condition("ScalingActive") == ("True", "ValidMetricFound", found)
     within = "the desired count is within the acceptable range"
     assert stage.condition("ScalingLimited") == ("False", "DesiredWithinRange", within)
-    assert stage.told.events == [("Normal", "SuccessfulRescale", f"New size: 4; reason: {name} above target")]
+    assert stage.recorded.events == [("Normal", "SuccessfulRescale", f"New size: 4; reason: {name} above target")]
 
 
 def test_scaling_down_waits_for_the_stabilization_window(stage: AutoscalerStage) -> None:
@@ -83,28 +83,28 @@ def test_scaling_down_waits_for_the_stabilization_window(stage: AutoscalerStage)
     for _ in range(3):
         stage.next_period()
     assert stage.replicas() == 1
-    assert stage.told.events[-1] == ("Normal", "SuccessfulRescale", "New size: 1; reason: All metrics below target")
+    assert stage.recorded.events[-1] == ("Normal", "SuccessfulRescale", "New size: 1; reason: All metrics below target")
 
 
 def test_missing_metrics_set_kubernetes_condition(stage: AutoscalerStage) -> None:
     stage.web(2)
     stage.autoscaler()
     stage.next_period()
-    told = f"failed to get cpu utilization: {NO_RESOURCE_METRICS}"
-    failed = f"the HPA was unable to compute the replica count: {told}"
+    recorded = f"failed to get cpu utilization: {NO_RESOURCE_METRICS}"
+    failed = f"the HPA was unable to compute the replica count: {recorded}"
     assert stage.condition("ScalingActive") == ("False", "FailedGetResourceMetric", failed)
     assert stage.condition("AbleToScale")[:2] == ("True", "SucceededGetScale")
     assert stage.status()["currentMetrics"] == [{"type": ""}]
-    first = f"failed to get cpu resource metric value: {told}"
+    first = f"failed to get cpu resource metric value: {recorded}"
     whole = f"invalid metrics (1 invalid out of 1), first error is: {first}"
-    assert stage.told.events == [
-        ("Warning", "FailedGetResourceMetric", told),
+    assert stage.recorded.events == [
+        ("Warning", "FailedGetResourceMetric", recorded),
         ("Warning", "FailedComputeMetricsReplicas", whole),
     ]
 
 
 @pytest.mark.parametrize(
-    ("metric", "reason", "told", "outer"),
+    ("metric", "reason", "recorded", "outer"),
     [
         (
             {
@@ -153,13 +153,13 @@ def test_missing_metrics_set_kubernetes_condition(stage: AutoscalerStage) -> Non
     ],
 )
 def test_each_failing_source_has_its_message(
-    stage: AutoscalerStage, metric: dict[str, Any], reason: str, told: str, outer: str
+    stage: AutoscalerStage, metric: dict[str, Any], reason: str, recorded: str, outer: str
 ) -> None:
     stage.web(2)
     stage.autoscaler(metrics=[metric])
     stage.next_period()
-    whole = f"invalid metrics (1 invalid out of 1), first error is: {outer.format(told)}"
-    assert stage.told.events == [("Warning", reason, told), ("Warning", "FailedComputeMetricsReplicas", whole)]
+    whole = f"invalid metrics (1 invalid out of 1), first error is: {outer.format(recorded)}"
+    assert stage.recorded.events == [("Warning", reason, recorded), ("Warning", "FailedComputeMetricsReplicas", whole)]
 
 
 def test_the_metric_with_the_most_replicas_counts(stage: AutoscalerStage) -> None:
@@ -168,7 +168,7 @@ def test_the_metric_with_the_most_replicas_counts(stage: AutoscalerStage) -> Non
     stage.autoscaler(metrics=[*CPU, _average("rps", "10")])
     stage.next_period()
     assert stage.replicas() == 3
-    assert stage.told.events[-1][2] == "New size: 3; reason: pods metric rps above target"
+    assert stage.recorded.events[-1][2] == "New size: 3; reason: pods metric rps above target"
 
 
 def test_an_unavailable_metric_prevents_scaling_down_but_not_up(stage: AutoscalerStage) -> None:
@@ -201,19 +201,21 @@ def test_a_target_that_is_missing(stage: AutoscalerStage) -> None:
     stage.next_period()
     message = 'the HPA controller was unable to get the target\'s current scale: deployments.apps "web" not found'
     assert stage.condition("AbleToScale") == ("False", "FailedGetScale", message)
-    assert stage.told.events == [("Warning", "FailedGetScale", 'deployments.apps "web" not found')]
+    assert stage.recorded.events == [("Warning", "FailedGetScale", 'deployments.apps "web" not found')]
 
 
 def test_a_target_of_an_unknown_kind(stage: AutoscalerStage) -> None:
     stage.autoscaler(group="example.com/v1", kind="Nothing")
     stage.next_period()
-    assert stage.told.events == [("Warning", "FailedGetScale", 'no matches for kind "Nothing" in group "example.com"')]
+    assert stage.recorded.events == [
+        ("Warning", "FailedGetScale", 'no matches for kind "Nothing" in group "example.com"')
+    ]
 
 
 def test_a_target_that_cannot_be_scaled(stage: AutoscalerStage) -> None:
     stage.autoscaler(kind="DaemonSet")
     stage.next_period()
-    assert stage.told.events == [("Warning", "FailedGetScale", "the server could not find the requested resource")]
+    assert stage.recorded.events == [("Warning", "FailedGetScale", "the server could not find the requested resource")]
 
 
 def test_a_target_of_no_replicas_is_not_scaled(stage: AutoscalerStage) -> None:
@@ -239,7 +241,7 @@ def test_bounds_need_no_metrics(
     stage.autoscaler(**bounds)
     stage.next_period()
     assert stage.replicas() == expected
-    assert stage.told.events == [("Normal", "SuccessfulRescale", f"New size: {expected}; reason: {why}")]
+    assert stage.recorded.events == [("Normal", "SuccessfulRescale", f"New size: {expected}; reason: {why}")]
 
 
 def test_two_autoscalers_of_the_same_pods_disable_each_other(stage: AutoscalerStage) -> None:

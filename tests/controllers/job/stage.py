@@ -24,12 +24,12 @@ class JobStage(WorkedStage):
     """`pods` are the pods of the cluster; a test selects a pod by its object or by its completion index."""
 
     def __init__(self) -> None:
-        self.told = RecordedEvents()
+        self.recorded = RecordedEvents()
         super().__init__(self._controller)
         self.namespace("a")
 
     def _controller(self, stage: WorkedStage) -> Controller:
-        return build(StageContext(stage, told=self.told), Options())
+        return build(StageContext(stage, recorded=self.recorded), Options())
 
     def job(self, name: str = "job", *, restarts: str = "Never", **spec: Any) -> None:
         """Create a Job, and reconcile it."""

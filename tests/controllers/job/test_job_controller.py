@@ -36,7 +36,7 @@ def test_a_job_runs_pods_within_its_parallelism_until_enough_succeed(stage: JobS
     assert stage.conditions() == COMPLETE
     assert stage.status()["completionTime"]
     assert stage.tracked() == []
-    assert stage.told.reasons() == ["SuccessfulCreate"] * 3 + ["Completed"]
+    assert stage.recorded.reasons() == ["SuccessfulCreate"] * 3 + ["Completed"]
 
 
 def test_pods_have_the_jobs_template_and_a_finalizer(stage: JobStage) -> None:
@@ -109,7 +109,11 @@ def test_too_many_failures_fail_the_job(stage: JobStage) -> None:
     assert stage.status()["terminating"] == 1
     stage.take_away()
     assert stage.conditions() == _failed("BackoffLimitExceeded")
-    assert stage.told.events[-1] == ("Warning", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    assert stage.recorded.events[-1] == (
+        "Warning",
+        "BackoffLimitExceeded",
+        "Job has reached the specified backoff limit",
+    )
     assert stage.tracked() == []
 
 
@@ -243,7 +247,7 @@ def test_a_failure_policy_ignores_counts_or_fails(stage: JobStage) -> None:
     stage.settle()
     assert stage.conditions() == _failed("PodFailurePolicy")
     message = f"Container c for pod a/{failed.name} failed with exit code 42 matching FailJob rule at index 1"
-    assert stage.told.events[-1] == ("Warning", "PodFailurePolicy", message)
+    assert stage.recorded.events[-1] == ("Warning", "PodFailurePolicy", message)
 
 
 def test_ignored_failures_of_an_index_are_counted_separately(stage: JobStage) -> None:
@@ -287,7 +291,7 @@ def test_a_suspended_job_runs_no_pods_and_keeps_its_counts(stage: JobStage) -> N
     stage.settle()
     assert stage.counts() == (2, 1, 0)
     assert stage.conditions() == [("Suspended", "False", "JobResumed")]
-    assert stage.told.reasons().count("Suspended") == stage.told.reasons().count("Resumed") == 1
+    assert stage.recorded.reasons().count("Suspended") == stage.recorded.reasons().count("Resumed") == 1
 
 
 def test_a_job_created_suspended_starts_when_it_is_resumed(stage: JobStage) -> None:

@@ -69,11 +69,11 @@ def ranges(stage: WorkedStage) -> dict[str, Any]:
 
 
 def test_nodes_get_ranges_outside_those_of_services_and_other_nodes() -> None:
-    told: list[StageContext] = []
+    recorded: list[StageContext] = []
 
     def built(stage: WorkedStage) -> Any:
-        told.append(StageContext(stage))
-        return ipam.build(told[-1], node_ipam.Options(allocate_node_cidrs=True, cluster_cidr="10.0.0.0/22"))
+        recorded.append(StageContext(stage))
+        return ipam.build(recorded[-1], node_ipam.Options(allocate_node_cidrs=True, cluster_cidr="10.0.0.0/22"))
 
     stage = WorkedStage(built)
     stage.create("/apis/networking.k8s.io/v1/servicecidrs", SERVICE_CIDR)
@@ -84,7 +84,7 @@ def test_nodes_get_ranges_outside_those_of_services_and_other_nodes() -> None:
         stage.create("/api/v1/nodes", {"metadata": {"name": name}})
         stage.work()
     assert ranges(stage) == {"own": ["10.0.1.0/24"], "a": ["10.0.2.0/24"], "b": ["10.0.3.0/24"], "c": None}
-    assert told[-1].told.reasons() == ["CIDRNotAvailable"]
+    assert recorded[-1].recorded.reasons() == ["CIDRNotAvailable"]
     stage.delete("/api/v1/nodes/own")
     stage.work()
     stage.pass_by(10)

@@ -61,8 +61,8 @@ def test_a_silent_node_is_unknown_and_keeps_its_network_condition() -> None:
     assert judge(node(*raw), health, "", START + 10 * SECOND, GRACE, raw).conditions is None
     found = judge(node(*raw), health, "", START + 10 * SECOND + 1, GRACE, raw)
     assert (found.observed, found.current) == ("True", "Unknown")
-    told = {each["type"]: (each["status"], each.get("reason")) for each in found.conditions or ()}
-    assert told == {
+    recorded = {each["type"]: (each["status"], each.get("reason")) for each in found.conditions or ()}
+    assert recorded == {
         "Ready": ("Unknown", "NodeStatusUnknown"),
         "NetworkUnavailable": ("False", None),
         "DiskPressure": ("Unknown", None),
@@ -201,7 +201,7 @@ def test_nodes_are_evicted_once_in_order() -> None:
     assert given == ["a", "b"]
 
 
-class Scene:
+class TwoZoneCluster:
     """A cluster with two nodes in different zones, each with a pod, and simulated kubelets that can stop reporting."""
 
     def __init__(self, **options: Any) -> None:
@@ -227,8 +227,8 @@ class Scene:
 
     def beat(self, name: str, status: str = "True") -> None:
         at = format_time_seconds(self.stage.clock.now())
-        told = {"type": "Ready", "status": status, "reason": "KubeletReady", "lastHeartbeatTime": at}
-        self.stage.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [told]}})
+        recorded = {"type": "Ready", "status": status, "reason": "KubeletReady", "lastHeartbeatTime": at}
+        self.stage.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [recorded]}})
 
     def renew(self, name: str) -> None:
         path, at = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", format_time(self.stage.clock.now())
@@ -259,65 +259,65 @@ GIVEN_UP = [("unreachable", "NoExecute"), ("unreachable", "NoSchedule")]
 
 
 def test_a_silent_node_is_tainted_and_its_pods_are_not_ready_until_it_recovers() -> None:
-    scene = Scene()
-    scene.pass_by(9, "one")
-    assert scene.taints("two") == []
-    scene.pass_by(5, "one")
-    assert (scene.taints("one"), scene.taints("two")) == ([], GIVEN_UP)
-    assert (scene.pod_ready("on-one"), scene.pod_ready("on-two")) == ("True", "False")
-    assert ("Warning", "NodeNotReady", "Node is not ready") in scene.context.told.events
-    assert ("Normal", "NodeNotReady", "Node two status is now: NodeNotReady") in scene.context.told.events
-    scene.beat("two")
-    scene.pass_by(2, "one", "two")
-    assert scene.taints("two") == []
+    cluster = TwoZoneCluster()
+    cluster.pass_by(9, "one")
+    assert cluster.taints("two") == []
+    cluster.pass_by(5, "one")
+    assert (cluster.taints("one"), cluster.taints("two")) == ([], GIVEN_UP)
+    assert (cluster.pod_ready("on-one"), cluster.pod_ready("on-two")) == ("True", "False")
+    assert ("Warning", "NodeNotReady", "Node is not ready") in cluster.context.recorded.events
+    assert ("Normal", "NodeNotReady", "Node two status is now: NodeNotReady") in cluster.context.recorded.events
+    cluster.beat("two")
+    cluster.pass_by(2, "one", "two")
+    assert cluster.taints("two") == []
 
 
 def test_a_node_that_reports_not_ready_is_tainted_not_ready() -> None:
-    scene = Scene()
-    scene.beat("two", "False")
-    scene.pass_by(3, "one", "two")
-    assert scene.taints("two") == [("not-ready", "NoExecute"), ("not-ready", "NoSchedule")]
-    scene.pass_by(12, "one")
-    assert scene.taints("two") == GIVEN_UP
+    cluster = TwoZoneCluster()
+    cluster.beat("two", "False")
+    cluster.pass_by(3, "one", "two")
+    assert cluster.taints("two") == [("not-ready", "NoExecute"), ("not-ready", "NoSchedule")]
+    cluster.pass_by(12, "one")
+    assert cluster.taints("two") == GIVEN_UP
 
 
 def test_no_node_is_evicted_while_none_is_ready() -> None:
-    scene = Scene()
-    scene.pass_by(20)
-    assert [scene.taints(name) for name in ("one", "two")] == [[("unreachable", "NoSchedule")]] * 2
+    cluster = TwoZoneCluster()
+    cluster.pass_by(20)
+    assert [cluster.taints(name) for name in ("one", "two")] == [[("unreachable", "NoSchedule")]] * 2
 
 
 def test_a_new_pod_on_a_silent_node_is_marked_not_ready() -> None:
-    scene = Scene()
-    scene.pass_by(14, "one")
+    cluster = TwoZoneCluster()
+    cluster.pass_by(14, "one")
     spec = {"nodeName": "two", "containers": [{"name": "c", "image": "i"}]}
-    scene.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "late"}, "spec": spec})
+    cluster.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "late"}, "spec": spec})
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    scene.stage.patch("/api/v1/namespaces/a/pods/late/status", ready)
-    scene.stage.work()
-    assert scene.pod_ready("late") == "False"
+    cluster.stage.patch("/api/v1/namespaces/a/pods/late/status", ready)
+    cluster.stage.work()
+    assert cluster.pod_ready("late") == "False"
 
 
 def test_a_cordoned_node_is_tainted_at_once() -> None:
-    scene = Scene()
-    scene.stage.patch("/api/v1/nodes/one", {"spec": {"unschedulable": True}})
-    scene.stage.work()
-    assert scene.taints("one") == [("unschedulable", "NoSchedule")]
-    scene.stage.patch("/api/v1/nodes/one", {"spec": {"unschedulable": None}})
-    scene.stage.work()
-    assert scene.taints("one") == []
+    cluster = TwoZoneCluster()
+    cluster.stage.patch("/api/v1/nodes/one", {"spec": {"unschedulable": True}})
+    cluster.stage.work()
+    assert cluster.taints("one") == [("unschedulable", "NoSchedule")]
+    cluster.stage.patch("/api/v1/nodes/one", {"spec": {"unschedulable": None}})
+    cluster.stage.work()
+    assert cluster.taints("one") == []
 
 
 def test_a_deleted_node_is_reported() -> None:
-    scene = Scene()
-    scene.stage.delete("/api/v1/nodes/two")
-    scene.pass_by(2, "one")
-    assert scene.context.told.reasons() == ["RegisteredNode", "RegisteredNode", "RemovingNode"]
+    cluster = TwoZoneCluster()
+    cluster.stage.delete("/api/v1/nodes/two")
+    cluster.pass_by(2, "one")
+    assert cluster.context.recorded.reasons() == ["RegisteredNode", "RegisteredNode", "RemovingNode"]
 
 
 def test_a_new_pod_on_a_ready_node_causes_no_work() -> None:
-    scene = Scene()
+    cluster = TwoZoneCluster()
     spec = {"nodeName": "one", "containers": [{"name": "c", "image": "i"}]}
-    scene.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "late"}, "spec": spec})
-    scene.stage.hear()
-    assert not scene.stage.controller.process_next(timeout=0)
+    cluster.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "late"}, "spec": spec})
+    cluster.stage.hear()
+    assert not cluster.stage.controller.process_next(timeout=0)

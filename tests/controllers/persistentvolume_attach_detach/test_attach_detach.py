@@ -32,7 +32,7 @@ def attachment(volume: str, node: str) -> str:
     return CsiVolume("disks.example.com", f"h-{volume}").attachment(node)
 
 
-class Scene:
+class AttachDetachCluster:
     """A cluster with two nodes, and with volumes of a CSI driver that the test simulates."""
 
     def __init__(self, **options: Any) -> None:
@@ -89,25 +89,25 @@ class Scene:
         return self.stage.names(ATTACHMENTS)
 
     def messages(self) -> list[tuple[str, str]]:
-        return [(reason, message) for _, reason, message in self.context.told.events]
+        return [(reason, message) for _, reason, message in self.context.recorded.events]
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def cluster() -> AttachDetachCluster:
+    return AttachDetachCluster()
 
 
-def test_a_volume_of_a_pod_is_attached_and_reported_when_the_driver_has_done_it(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    found = scene.stage.stored(ATTACHMENTS, attachment("v", "n1"))
+def test_a_volume_of_a_pod_is_attached_and_reported_when_the_driver_has_done_it(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    found = cluster.stage.stored(ATTACHMENTS, attachment("v", "n1"))
     assert found is not None
     spec = {"attacher": "disks.example.com", "nodeName": "n1", "source": {"persistentVolumeName": "v"}}
     assert found.to_dict()["spec"] == spec
-    assert scene.attached("n1") == []
-    scene.drives("v", "n1")
-    assert scene.attached("n1") == [unique("v")]
-    assert scene.messages() == [("SuccessfulAttachVolume", 'AttachVolume.Attach succeeded for volume "v" ')]
+    assert cluster.attached("n1") == []
+    cluster.drives("v", "n1")
+    assert cluster.attached("n1") == [unique("v")]
+    assert cluster.messages() == [("SuccessfulAttachVolume", 'AttachVolume.Attach succeeded for volume "v" ')]
 
 
 def test_an_attachment_has_kubernetes_name() -> None:
@@ -120,35 +120,35 @@ def test_unique_names_of_other_plugins_are_no_csi_volumes() -> None:
     assert volume_of("kubernetes.io/iscsi/1.2.3.4:iqn:0") is None
 
 
-def test_nodes_that_attach_themselves_and_drivers_without_attaching_are_ignored(scene: Scene) -> None:
+def test_nodes_that_attach_themselves_and_drivers_without_attaching_are_ignored(cluster: AttachDetachCluster) -> None:
     spec = {"attachRequired": False}
-    scene.stage.create(f"{STORAGE}/csidrivers", {"metadata": {"name": "plain.example.com"}, "spec": spec})
-    scene.node("n3")
-    scene.volume("v")
-    scene.volume("plain", driver="plain.example.com")
-    scene.pod("p", "n3", "v")
-    scene.pod("q", "n1", "plain")
-    assert scene.attachments() == []
+    cluster.stage.create(f"{STORAGE}/csidrivers", {"metadata": {"name": "plain.example.com"}, "spec": spec})
+    cluster.node("n3")
+    cluster.volume("v")
+    cluster.volume("plain", driver="plain.example.com")
+    cluster.pod("p", "n3", "v")
+    cluster.pod("q", "n1", "plain")
+    assert cluster.attachments() == []
 
 
-def test_a_volume_in_use_is_detached_when_the_node_has_unmounted_it(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.drives("v", "n1")
-    scene.reports("n1", volumesInUse=[unique("v")])
-    scene.gone("p")
-    assert scene.attached("n1") == [unique("v")]
-    scene.reports("n1", volumesInUse=None)
-    assert scene.attached("n1") == []
-    assert scene.attachments() == []
+def test_a_volume_in_use_is_detached_when_the_node_has_unmounted_it(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.drives("v", "n1")
+    cluster.reports("n1", volumesInUse=[unique("v")])
+    cluster.gone("p")
+    assert cluster.attached("n1") == [unique("v")]
+    cluster.reports("n1", volumesInUse=None)
+    assert cluster.attached("n1") == []
+    assert cluster.attachments() == []
 
 
-def test_the_volume_of_a_pod_that_has_ended_is_detached(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.stage.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
-    scene.stage.work()
-    assert scene.attachments() == []
+def test_the_volume_of_a_pod_that_has_ended_is_detached(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.stage.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
+    cluster.stage.work()
+    assert cluster.attachments() == []
 
 
 @pytest.mark.parametrize(
@@ -157,121 +157,121 @@ def test_the_volume_of_a_pod_that_has_ended_is_detached(scene: Scene) -> None:
     ids=["ready", "not ready", "not ready, but never forced"],
 )
 def test_an_unready_node_keeps_a_volume_in_use_for_six_minutes(status: str, disabled: bool, is_forced: bool) -> None:
-    scene = Scene(disable_force_detach_on_timeout=disabled)
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.drives("v", "n1")
-    scene.reports("n1", volumesInUse=[unique("v")], conditions=[{"type": "Ready", "status": status}])
-    scene.gone("p")
-    scene.stage.pass_by(359)
-    assert len(scene.attachments()) == 1
-    scene.stage.pass_by(2)
-    assert len(scene.attachments()) == (0 if is_forced else 1)
+    cluster = AttachDetachCluster(disable_force_detach_on_timeout=disabled)
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.drives("v", "n1")
+    cluster.reports("n1", volumesInUse=[unique("v")], conditions=[{"type": "Ready", "status": status}])
+    cluster.gone("p")
+    cluster.stage.pass_by(359)
+    assert len(cluster.attachments()) == 1
+    cluster.stage.pass_by(2)
+    assert len(cluster.attachments()) == (0 if is_forced else 1)
 
 
-def test_a_node_out_of_service_loses_volumes_in_use_at_once(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.reports("n1", volumesInUse=[unique("v")])
-    scene.gone("p")
-    assert len(scene.attachments()) == 1
+def test_a_node_out_of_service_loses_volumes_in_use_at_once(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.reports("n1", volumesInUse=[unique("v")])
+    cluster.gone("p")
+    assert len(cluster.attachments()) == 1
     taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
-    scene.stage.patch(f"{NODES}/n1", {"spec": {"taints": [taint]}})
-    scene.stage.work()
-    assert scene.attachments() == []
+    cluster.stage.patch(f"{NODES}/n1", {"spec": {"taints": [taint]}})
+    cluster.stage.work()
+    assert cluster.attachments() == []
 
 
-def test_a_single_node_volume_waits_for_the_other_node_and_its_pods_get_an_event(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.drives("v", "n1")
-    scene.pod("q", "n2", "v")
-    assert scene.attachments() == [attachment("v", "n1")]
-    told = 'Multi-Attach error for volume "v" Volume is already used by pod(s) p'
-    assert scene.messages()[1:] == [("FailedAttachVolume", told)]
-    scene.gone("p")
-    assert scene.attachments() == [attachment("v", "n2")]
+def test_a_single_node_volume_waits_for_the_other_node_and_its_pods_get_an_event(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.drives("v", "n1")
+    cluster.pod("q", "n2", "v")
+    assert cluster.attachments() == [attachment("v", "n1")]
+    recorded = 'Multi-Attach error for volume "v" Volume is already used by pod(s) p'
+    assert cluster.messages()[1:] == [("FailedAttachVolume", recorded)]
+    cluster.gone("p")
+    assert cluster.attachments() == [attachment("v", "n2")]
 
 
-def test_a_volume_no_longer_needed_elsewhere_is_reported_as_attached_exclusively(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.drives("v", "n1")
-    scene.reports("n1", volumesInUse=[unique("v")])
-    scene.gone("p")
-    scene.pod("q", "n2", "v")
+def test_a_volume_no_longer_needed_elsewhere_is_reported_as_attached_exclusively(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.drives("v", "n1")
+    cluster.reports("n1", volumesInUse=[unique("v")])
+    cluster.gone("p")
+    cluster.pod("q", "n2", "v")
     why = "Volume is already exclusively attached to one node and can't be attached to another"
-    assert scene.messages()[1:] == [("FailedAttachVolume", f'Multi-Attach error for volume "v" {why}')]
+    assert cluster.messages()[1:] == [("FailedAttachVolume", f'Multi-Attach error for volume "v" {why}')]
 
 
-def test_a_shared_volume_is_attached_to_every_node(scene: Scene) -> None:
-    scene.volume("v", "ReadWriteMany")
-    scene.pod("p", "n1", "v")
-    scene.pod("q", "n2", "v")
-    assert scene.attachments() == sorted([attachment("v", "n1"), attachment("v", "n2")])
+def test_a_shared_volume_is_attached_to_every_node(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v", "ReadWriteMany")
+    cluster.pod("p", "n1", "v")
+    cluster.pod("q", "n2", "v")
+    assert cluster.attachments() == sorted([attachment("v", "n1"), attachment("v", "n2")])
 
 
-def test_a_drivers_error_is_reported_until_it_succeeds(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.drives("v", "n1", attachError={"message": "no space"})
+def test_a_drivers_error_is_reported_until_it_succeeds(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.drives("v", "n1", attachError={"message": "no space"})
     failed = ("FailedAttachVolume", 'AttachVolume.Attach failed for volume "v" : no space')
-    assert scene.messages() == [failed]
-    scene.stage.pass_by(0.5)
-    assert scene.messages() == [failed, failed]
-    scene.drives("v", "n1", attached=True, attachError=None)
-    assert scene.attached("n1") == [unique("v")]
+    assert cluster.messages() == [failed]
+    cluster.stage.pass_by(0.5)
+    assert cluster.messages() == [failed, failed]
+    cluster.drives("v", "n1", attached=True, attachError=None)
+    assert cluster.attached("n1") == [unique("v")]
 
 
-def test_a_driver_that_does_not_answer_is_reported_after_two_minutes(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.stage.pass_by(119)
-    assert scene.messages() == []
-    scene.stage.pass_by(2)
+def test_a_driver_that_does_not_answer_is_reported_after_two_minutes(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.stage.pass_by(119)
+    assert cluster.messages() == []
+    cluster.stage.pass_by(2)
     late = "timed out waiting for external-attacher of disks.example.com CSI driver to attach volume h-v"
-    assert scene.messages() == [("FailedAttachVolume", f'AttachVolume.Attach failed for volume "v" : {late}')]
+    assert cluster.messages() == [("FailedAttachVolume", f'AttachVolume.Attach failed for volume "v" : {late}')]
 
 
 @pytest.mark.parametrize(("disabled", "is_attached_again"), [(False, True), (True, False)])
 def test_a_deleted_attachment_is_created_again_after_the_period(disabled: bool, is_attached_again: bool) -> None:
-    scene = Scene(disable_attach_detach_reconcile_sync=disabled)
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.drives("v", "n1")
-    scene.stage.delete(f"{STORAGE}/volumeattachments/{attachment('v', 'n1')}")
-    scene.stage.work()
-    scene.stage.pass_by(58)
-    assert scene.attachments() == []
-    scene.stage.pass_by(3)
-    assert bool(scene.attachments()) is is_attached_again
+    cluster = AttachDetachCluster(disable_attach_detach_reconcile_sync=disabled)
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.drives("v", "n1")
+    cluster.stage.delete(f"{STORAGE}/volumeattachments/{attachment('v', 'n1')}")
+    cluster.stage.work()
+    cluster.stage.pass_by(58)
+    assert cluster.attachments() == []
+    cluster.stage.pass_by(3)
+    assert bool(cluster.attachments()) is is_attached_again
 
 
-def test_volumes_of_a_deleted_node_are_detached(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.stage.delete(f"{NODES}/n1")
-    scene.stage.work()
-    assert scene.attachments() == []
+def test_volumes_of_a_deleted_node_are_detached(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.stage.delete(f"{NODES}/n1")
+    cluster.stage.work()
+    assert cluster.attachments() == []
 
 
-def test_a_restarted_controller_detaches_unneeded_volumes(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.drives("v", "n1")
-    scene.stage.delete(f"{PODS}/p", gracePeriodSeconds=0)
-    scene.stage.start()
-    scene.stage.work()
-    assert scene.attachments() == []
-    assert scene.attached("n1") == []
+def test_a_restarted_controller_detaches_unneeded_volumes(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.drives("v", "n1")
+    cluster.stage.delete(f"{PODS}/p", gracePeriodSeconds=0)
+    cluster.stage.start()
+    cluster.stage.work()
+    assert cluster.attachments() == []
+    assert cluster.attached("n1") == []
 
 
-def test_an_attachment_with_another_name_is_unchanged(scene: Scene) -> None:
-    scene.volume("v")
+def test_an_attachment_with_another_name_is_unchanged(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
     spec = {"attacher": "disks.example.com", "nodeName": "n1", "source": {"persistentVolumeName": "v"}}
-    scene.stage.create(f"{STORAGE}/volumeattachments", {"metadata": {"name": "own"}, "spec": spec})
-    scene.stage.work()
-    assert scene.attachments() == ["own"]
+    cluster.stage.create(f"{STORAGE}/volumeattachments", {"metadata": {"name": "own"}, "spec": spec})
+    cluster.stage.work()
+    assert cluster.attachments() == ["own"]
 
 
 def forced(reason: str) -> float:
@@ -281,34 +281,34 @@ def forced(reason: str) -> float:
 
 def test_metrics_count_volumes_by_driver_and_forced_detaches_by_reason() -> None:
     gc.collect()  # The controllers of other tests have no series.
-    scene = Scene()
+    cluster = AttachDetachCluster()
     disks, other = "kubernetes.io/csi:disks.example.com", "kubernetes.io/csi:other.example.com"
-    scene.volume("v")
-    scene.volume("w", driver="other.example.com")
-    scene.pod("p", "n1", "v", "w")
-    scene.drives("v", "n1")
+    cluster.volume("v")
+    cluster.volume("w", driver="other.example.com")
+    cluster.pod("p", "n1", "v", "w")
+    cluster.drives("v", "n1")
     assert VOLUMES_IN_USE.read() == {("n1", disks): 1, ("n1", other): 1}
     assert TOTAL_VOLUMES.read() == {
         (each, state): 1 for each in (disks, other) for state in ("desired_state_of_world", "actual_state_of_world")
     }
     before = forced("out-of-service"), forced("timeout")
-    scene.reports("n1", volumesInUse=[unique("v")])
-    scene.gone("p")
+    cluster.reports("n1", volumesInUse=[unique("v")])
+    cluster.gone("p")
     taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
-    scene.stage.patch(f"{NODES}/n1", {"spec": {"taints": [taint]}})
-    scene.stage.work()
+    cluster.stage.patch(f"{NODES}/n1", {"spec": {"taints": [taint]}})
+    cluster.stage.work()
     assert (forced("out-of-service"), forced("timeout")) == (before[0] + 1, before[1])
     assert VOLUMES_IN_USE.read() == TOTAL_VOLUMES.read() == {}
 
 
-def test_a_detach_that_the_time_limit_forces_is_counted(scene: Scene) -> None:
-    scene.volume("v")
-    scene.pod("p", "n1", "v")
-    scene.drives("v", "n1")
-    scene.reports("n1", volumesInUse=[unique("v")], conditions=[{"type": "Ready", "status": "False"}])
+def test_a_detach_that_the_time_limit_forces_is_counted(cluster: AttachDetachCluster) -> None:
+    cluster.volume("v")
+    cluster.pod("p", "n1", "v")
+    cluster.drives("v", "n1")
+    cluster.reports("n1", volumesInUse=[unique("v")], conditions=[{"type": "Ready", "status": "False"}])
     before = forced("timeout")
-    scene.gone("p")
-    scene.stage.pass_by(359)
+    cluster.gone("p")
+    cluster.stage.pass_by(359)
     assert forced("timeout") == before
-    scene.stage.pass_by(2)
+    cluster.stage.pass_by(2)
     assert forced("timeout") == before + 1

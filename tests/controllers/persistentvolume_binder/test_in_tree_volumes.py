@@ -9,23 +9,23 @@ import pytest
 from ctrlmgr.controllers.persistentvolume_binder import Options
 from ctrlmgr.controllers.persistentvolume_binder.controller import VOLUMES
 from ctrlmgr.controllers.persistentvolume_binder.in_tree_volumes import with_deletion_finalizers
-from tests.controllers.persistentvolume_binder.test_volume_binder import Scene
+from tests.controllers.persistentvolume_binder.test_volume_binder import BinderCluster
 
 PLUGIN = "kubernetes.io/host-path"
 FINALIZER = "kubernetes.io/pv-controller"
 
 
-def enabled() -> Scene:
-    return Scene(Options(enable_hostpath_provisioner=True))
+def enabled() -> BinderCluster:
+    return BinderCluster(Options(enable_hostpath_provisioner=True))
 
 
 def test_the_provisioner_creates_a_host_path_for_a_claim() -> None:
-    scene = enabled()
-    scene.storage_class("c", PLUGIN)
-    scene.claim("one", "3Gi", accessModes=["ReadWriteMany"])
-    claim = scene.asked("one")
+    cluster = enabled()
+    cluster.storage_class("c", PLUGIN)
+    cluster.claim("one", "3Gi", accessModes=["ReadWriteMany"])
+    claim = cluster.asked("one")
     uid = claim["metadata"]["uid"]
-    volume = scene.of(f"pvc-{uid}")
+    volume = cluster.of(f"pvc-{uid}")
     assert claim["status"]["phase"] == "Bound"
     assert claim["metadata"]["annotations"]["volume.kubernetes.io/storage-provisioner"] == PLUGIN
     assert volume["spec"]["hostPath"]["path"] == f"/tmp/hostpath_pv/{uid}"
@@ -38,16 +38,16 @@ def test_the_provisioner_creates_a_host_path_for_a_claim() -> None:
         "pv.kubernetes.io/provisioned-by": PLUGIN,
     }
     message = f"Successfully provisioned volume pvc-{uid} using {PLUGIN}"
-    assert scene.told() == [("ProvisioningSucceeded", message)]
+    assert cluster.events() == [("ProvisioningSucceeded", message)]
 
 
 def test_the_volume_is_deleted_with_its_claim() -> None:
-    scene = enabled()
-    scene.storage_class("c", PLUGIN)
-    scene.claim("one")
-    [name] = scene.stage.names(VOLUMES)
-    scene.drop_claim("one")
-    left = scene.stage.stored(VOLUMES, name)
+    cluster = enabled()
+    cluster.storage_class("c", PLUGIN)
+    cluster.claim("one")
+    [name] = cluster.stage.names(VOLUMES)
+    cluster.drop_claim("one")
+    left = cluster.stage.stored(VOLUMES, name)
     assert left is None or (left.is_terminating and FINALIZER not in (left.metadata.finalizers or ()))
 
 
@@ -76,35 +76,35 @@ def test_the_volume_is_deleted_with_its_claim() -> None:
 def test_the_provisioner_refuses_what_host_paths_cannot_do(
     fields: dict[str, Any], claim: dict[str, Any], problem: str
 ) -> None:
-    scene = enabled()
-    scene.storage_class("c", PLUGIN, **fields)
-    scene.claim("one", **claim)
-    assert {*scene.told()} == {("ProvisioningFailed", problem)}
-    assert scene.stage.names(VOLUMES) == []
+    cluster = enabled()
+    cluster.storage_class("c", PLUGIN, **fields)
+    cluster.claim("one", **claim)
+    assert {*cluster.events()} == {("ProvisioningFailed", problem)}
+    assert cluster.stage.names(VOLUMES) == []
 
 
 def test_a_selected_node_that_cannot_be_used_is_selected_again() -> None:
-    scene = enabled()
-    scene.storage_class("c", PLUGIN, volumeBindingMode="WaitForFirstConsumer")
-    scene.claim("one", volumeMode="Block")
+    cluster = enabled()
+    cluster.storage_class("c", PLUGIN, volumeBindingMode="WaitForFirstConsumer")
+    cluster.claim("one", volumeMode="Block")
     selected = "volume.kubernetes.io/selected-node"
     path = "namespaces/a/persistentvolumeclaims/one"
-    scene.patch(path, {"metadata": {"annotations": {selected: "n"}}})
-    assert scene.told()[-1] == ("ProvisioningFailed", 'Failed to get target node: node "n" not found')
-    scene.stage.create("/api/v1/nodes", {"metadata": {"name": "n"}})
-    scene.stage.pass_by(15)
+    cluster.patch(path, {"metadata": {"annotations": {selected: "n"}}})
+    assert cluster.events()[-1] == ("ProvisioningFailed", 'Failed to get target node: node "n" not found')
+    cluster.stage.create("/api/v1/nodes", {"metadata": {"name": "n"}})
+    cluster.stage.pass_by(15)
     problem = "kubernetes.io/host-path does not support block volume provisioning"
-    assert ("ProvisioningFailed", f'Failed to provision volume with StorageClass "c": {problem}') in scene.told()
-    assert selected not in scene.asked("one")["metadata"]["annotations"]
+    assert ("ProvisioningFailed", f'Failed to provision volume with StorageClass "c": {problem}') in cluster.events()
+    assert selected not in cluster.asked("one")["metadata"]["annotations"]
 
 
 def test_the_provisioner_is_off_by_default() -> None:
-    scene = Scene()
-    scene.storage_class("c", PLUGIN)
-    scene.claim("one")
+    cluster = BinderCluster()
+    cluster.storage_class("c", PLUGIN)
+    cluster.claim("one")
     problem = 'Failed to create provisioner: provisioning in volume plugin "kubernetes.io/host-path" is disabled'
-    assert {*scene.told()} == {("ProvisioningFailed", problem)}
-    assert scene.asked("one")["status"]["phase"] == "Pending"
+    assert {*cluster.events()} == {("ProvisioningFailed", problem)}
+    assert cluster.asked("one")["status"]["phase"] == "Pending"
 
 
 @pytest.mark.parametrize(

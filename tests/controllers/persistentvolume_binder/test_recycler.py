@@ -11,59 +11,59 @@ from ctrlmgr.api.resource import PODS
 from ctrlmgr.controllers.persistentvolume_binder import Options
 from ctrlmgr.controllers.persistentvolume_binder.recycler_pods import recycler_pods
 from ctrlmgr.errors import SettingsError
-from tests.controllers.persistentvolume_binder.test_volume_binder import BY_CONTROLLER, Scene
+from tests.controllers.persistentvolume_binder.test_volume_binder import BY_CONTROLLER, BinderCluster
 
 HOST = {"hostPath": {"path": "/data/v", "type": "Directory"}}
 
 
-def released(scene: Scene, size: str = "1Gi", **spec: Any) -> None:
+def released(cluster: BinderCluster, size: str = "1Gi", **spec: Any) -> None:
     """Release a volume `v` with the reclaim policy Recycle."""
-    scene.volume("v", size, source=HOST, persistentVolumeReclaimPolicy="Recycle", **spec)
-    scene.claim("one")
-    scene.drop_claim("one")
+    cluster.volume("v", size, source=HOST, persistentVolumeReclaimPolicy="Recycle", **spec)
+    cluster.claim("one")
+    cluster.drop_claim("one")
 
 
 @pytest.fixture
-def scene() -> Scene:
-    scene = Scene()
-    scene.stage.namespace("default")
-    return scene
+def cluster() -> BinderCluster:
+    cluster = BinderCluster()
+    cluster.stage.namespace("default")
+    return cluster
 
 
-def pod(scene: Scene, name: str = "recycler-for-v") -> dict[str, Any] | None:
-    found = scene.stage.stored(PODS, name, "default")
+def pod(cluster: BinderCluster, name: str = "recycler-for-v") -> dict[str, Any] | None:
+    found = cluster.stage.stored(PODS, name, "default")
     return None if found is None else found.to_dict()
 
 
-def end(scene: Scene, phase: str, **status: Any) -> None:
-    scene.patch("namespaces/default/pods/recycler-for-v/status", {"status": {"phase": phase, **status}})
+def end(cluster: BinderCluster, phase: str, **status: Any) -> None:
+    cluster.patch("namespaces/default/pods/recycler-for-v/status", {"status": {"phase": phase, **status}})
 
 
-def test_a_pod_recycles_the_volume_which_is_then_available(scene: Scene) -> None:
-    released(scene)
-    found = pod(scene)
+def test_a_pod_recycles_the_volume_which_is_then_available(cluster: BinderCluster) -> None:
+    released(cluster)
+    found = pod(cluster)
     assert found is not None
     assert found["spec"]["volumes"][0] == {"name": "vol", "hostPath": {"path": "/data/v", "type": ""}}
     assert found["spec"]["activeDeadlineSeconds"] == 60
     assert found["spec"]["containers"][0]["args"][1].startswith("test -e /scrub && find /scrub -mindepth 1 -delete")
-    assert scene.of("v")["status"]["phase"] == "Released"
-    end(scene, "Running")
-    assert scene.of("v")["status"]["phase"] == "Released"
-    end(scene, "Succeeded")
-    assert pod(scene) is None
-    assert scene.of("v")["status"]["phase"] == "Available"
-    assert "claimRef" not in scene.of("v")["spec"]
-    assert BY_CONTROLLER not in (scene.of("v")["metadata"].get("annotations") or {})
-    assert ("VolumeRecycled", "Volume recycled") in scene.told()
+    assert cluster.of("v")["status"]["phase"] == "Released"
+    end(cluster, "Running")
+    assert cluster.of("v")["status"]["phase"] == "Released"
+    end(cluster, "Succeeded")
+    assert pod(cluster) is None
+    assert cluster.of("v")["status"]["phase"] == "Available"
+    assert "claimRef" not in cluster.of("v")["spec"]
+    assert BY_CONTROLLER not in (cluster.of("v")["metadata"].get("annotations") or {})
+    assert ("VolumeRecycled", "Volume recycled") in cluster.events()
 
 
-def test_a_volume_that_a_user_reserved_keeps_the_name_of_its_claim(scene: Scene) -> None:
-    released(scene, claimRef={"namespace": "a", "name": "one"})
-    end(scene, "Succeeded")
-    reference = scene.of("v")["spec"]["claimRef"]
+def test_a_volume_that_a_user_reserved_keeps_the_name_of_its_claim(cluster: BinderCluster) -> None:
+    released(cluster, claimRef={"namespace": "a", "name": "one"})
+    end(cluster, "Succeeded")
+    reference = cluster.of("v")["spec"]["claimRef"]
     assert (reference["namespace"], reference["name"]) == ("a", "one")
     assert "uid" not in reference
-    assert scene.of("v")["status"]["phase"] == "Available"
+    assert cluster.of("v")["status"]["phase"] == "Available"
 
 
 @pytest.mark.parametrize(
@@ -74,49 +74,51 @@ def test_a_volume_that_a_user_reserved_keeps_the_name_of_its_claim(scene: Scene)
     ],
 )
 def test_a_failed_pod_fails_the_volume_until_a_retry_succeeds(
-    scene: Scene, status: dict[str, str], problem: str
+    cluster: BinderCluster, status: dict[str, str], problem: str
 ) -> None:
-    released(scene)
-    end(scene, "Failed", **status)
+    released(cluster)
+    end(cluster, "Failed", **status)
     message = f"Recycle failed: failed to recycle volume: {problem}"
-    assert scene.of("v")["status"] == {**scene.of("v")["status"], "phase": "Failed", "message": message}
-    assert ("VolumeFailedRecycle", message) in scene.told()
-    end(scene, "Succeeded")
-    assert scene.of("v")["status"]["phase"] == "Available"
+    assert cluster.of("v")["status"] == {**cluster.of("v")["status"], "phase": "Failed", "message": message}
+    assert ("VolumeFailedRecycle", message) in cluster.events()
+    end(cluster, "Succeeded")
+    assert cluster.of("v")["status"]["phase"] == "Available"
 
 
-def test_a_deleted_pod_fails_the_volume(scene: Scene) -> None:
-    released(scene)
-    scene.delete("namespaces/default/pods/recycler-for-v")
-    assert scene.of("v")["status"]["message"] == ("Recycle failed: failed to recycle volume: recycler pod was deleted")
+def test_a_deleted_pod_fails_the_volume(cluster: BinderCluster) -> None:
+    released(cluster)
+    cluster.delete("namespaces/default/pods/recycler-for-v")
+    assert cluster.of("v")["status"]["message"] == (
+        "Recycle failed: failed to recycle volume: recycler pod was deleted"
+    )
 
 
-def test_an_old_pod_with_the_name_is_deleted_first(scene: Scene) -> None:
+def test_an_old_pod_with_the_name_is_deleted_first(cluster: BinderCluster) -> None:
     body = {"metadata": {"name": "recycler-for-v"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    scene.stage.create("/api/v1/namespaces/default/pods", body)
-    released(scene)
-    assert scene.of("v")["status"]["message"] == "Recycle failed: old recycler pod found, will retry later"
-    found = pod(scene)
+    cluster.stage.create("/api/v1/namespaces/default/pods", body)
+    released(cluster)
+    assert cluster.of("v")["status"]["message"] == "Recycle failed: old recycler pod found, will retry later"
+    found = pod(cluster)
     assert found is not None
     assert found["spec"]["containers"][0]["name"] == "pv-recycler"
 
 
-def test_a_volume_in_use_waits(scene: Scene) -> None:
+def test_a_volume_in_use_waits(cluster: BinderCluster) -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "one"}}]
     spec = {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}
-    scene.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "p"}, "spec": spec})
-    released(scene)
-    assert scene.told()[-1] == ("VolumeFailedRecycle", "Volume is used by pods: a/p")
-    assert pod(scene) is None
-    scene.patch("namespaces/a/pods/p/status", {"status": {"phase": "Succeeded"}})
-    scene.stage.pass_by(15)
-    assert pod(scene) is not None
+    cluster.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "p"}, "spec": spec})
+    released(cluster)
+    assert cluster.events()[-1] == ("VolumeFailedRecycle", "Volume is used by pods: a/p")
+    assert pod(cluster) is None
+    cluster.patch("namespaces/a/pods/p/status", {"status": {"phase": "Succeeded"}})
+    cluster.stage.pass_by(15)
+    assert pod(cluster) is not None
 
 
 @pytest.mark.parametrize(("size", "limit"), [("1Gi", 60), ("2500Mi", 60), ("10Gi", 300)])
-def test_the_time_limit_grows_with_the_volume(scene: Scene, size: str, limit: int) -> None:
-    released(scene, size)
-    found = pod(scene)
+def test_the_time_limit_grows_with_the_volume(cluster: BinderCluster, size: str, limit: int) -> None:
+    released(cluster, size)
+    found = pod(cluster)
     assert found is not None
     assert found["spec"]["activeDeadlineSeconds"] == limit
 

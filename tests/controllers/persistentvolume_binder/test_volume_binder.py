@@ -15,7 +15,7 @@ BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 NFS = {"nfs": {"path": "/v", "server": "192.0.2.1"}}
 
 
-class Scene:
+class BinderCluster:
     """A cluster with the namespace `a` and the volume binder."""
 
     def __init__(self, options: Options | None = None) -> None:
@@ -72,26 +72,26 @@ class Scene:
         self.patch(f"namespaces/a/persistentvolumeclaims/{name}", {"metadata": {"finalizers": None}})
         self.delete(f"namespaces/a/persistentvolumeclaims/{name}")
 
-    def told(self) -> list[tuple[str, str]]:
-        return [(reason, message) for _, reason, message in self.context.told.events]
+    def events(self) -> list[tuple[str, str]]:
+        return [(reason, message) for _, reason, message in self.context.recorded.events]
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def cluster() -> BinderCluster:
+    return BinderCluster()
 
 
-def phases(scene: Scene, volume: str, claim: str) -> tuple[str, str]:
-    return scene.of(volume)["status"]["phase"], scene.asked(claim)["status"]["phase"]
+def phases(cluster: BinderCluster, volume: str, claim: str) -> tuple[str, str]:
+    return cluster.of(volume)["status"]["phase"], cluster.asked(claim)["status"]["phase"]
 
 
-def test_a_claim_is_bound_to_the_best_fitting_volume(scene: Scene) -> None:
-    scene.volume("large", "9Gi")
-    scene.volume("small", "2Gi")
-    assert scene.of("small")["status"]["phase"] == "Available"
-    scene.claim("one")
-    assert phases(scene, "small", "one") == ("Bound", "Bound")
-    volume, claim = scene.of("small"), scene.asked("one")
+def test_a_claim_is_bound_to_the_best_fitting_volume(cluster: BinderCluster) -> None:
+    cluster.volume("large", "9Gi")
+    cluster.volume("small", "2Gi")
+    assert cluster.of("small")["status"]["phase"] == "Available"
+    cluster.claim("one")
+    assert phases(cluster, "small", "one") == ("Bound", "Bound")
+    volume, claim = cluster.of("small"), cluster.asked("one")
     reference = {each: claim["metadata"][each] for each in ("namespace", "name", "uid")}
     assert reference.items() <= volume["spec"]["claimRef"].items()
     assert volume["metadata"]["annotations"] == {BY_CONTROLLER: "yes"}
@@ -100,36 +100,36 @@ def test_a_claim_is_bound_to_the_best_fitting_volume(scene: Scene) -> None:
     assert claim["status"] == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}}
 
 
-def test_two_claims_never_share_one_volume(scene: Scene) -> None:
+def test_two_claims_never_share_one_volume(cluster: BinderCluster) -> None:
     given = {"resources": {"requests": {"storage": "1Gi"}}, "accessModes": ["ReadWriteOnce"], "storageClassName": "c"}
-    scene.volume("v")
+    cluster.volume("v")
     for name in ("one", "two", "three"):
-        scene.stage.create("/api/v1/namespaces/a/persistentvolumeclaims", {"metadata": {"name": name}, "spec": given})
-    scene.stage.work()
-    assert sorted(scene.asked(each)["status"]["phase"] for each in ("one", "two", "three")) == [
+        cluster.stage.create("/api/v1/namespaces/a/persistentvolumeclaims", {"metadata": {"name": name}, "spec": given})
+    cluster.stage.work()
+    assert sorted(cluster.asked(each)["status"]["phase"] for each in ("one", "two", "three")) == [
         "Bound",
         "Pending",
         "Pending",
     ]
-    scene.volume("w")
-    scene.stage.pass_by(15)
-    assert [scene.asked(each)["status"]["phase"] for each in ("one", "two", "three")].count("Bound") == 2
+    cluster.volume("w")
+    cluster.stage.pass_by(15)
+    assert [cluster.asked(each)["status"]["phase"] for each in ("one", "two", "three")].count("Bound") == 2
 
 
-def test_a_claim_that_names_a_volume_gets_only_that_one(scene: Scene) -> None:
-    scene.volume("v", "9Gi")
-    scene.volume("small")
-    scene.claim("one", volumeName="v")
-    assert phases(scene, "v", "one") == ("Bound", "Bound")
-    assert scene.asked("one")["metadata"]["annotations"] == {COMPLETED: "yes"}
-    scene.claim("two", volumeName="v")
-    assert scene.told()[-1] == ("FailedBinding", 'volume "v" already bound to a different claim.')
-    scene.claim("three", "2Gi", volumeName="small")
-    assert scene.told()[-1][1] == 'Cannot bind to requested volume "small": requested PV is too small'
-    scene.claim("four", volumeName="later")
-    assert scene.asked("four")["status"]["phase"] == "Pending"
-    scene.volume("later")
-    assert phases(scene, "later", "four") == ("Bound", "Bound")
+def test_a_claim_that_names_a_volume_gets_only_that_one(cluster: BinderCluster) -> None:
+    cluster.volume("v", "9Gi")
+    cluster.volume("small")
+    cluster.claim("one", volumeName="v")
+    assert phases(cluster, "v", "one") == ("Bound", "Bound")
+    assert cluster.asked("one")["metadata"]["annotations"] == {COMPLETED: "yes"}
+    cluster.claim("two", volumeName="v")
+    assert cluster.events()[-1] == ("FailedBinding", 'volume "v" already bound to a different claim.')
+    cluster.claim("three", "2Gi", volumeName="small")
+    assert cluster.events()[-1][1] == 'Cannot bind to requested volume "small": requested PV is too small'
+    cluster.claim("four", volumeName="later")
+    assert cluster.asked("four")["status"]["phase"] == "Pending"
+    cluster.volume("later")
+    assert phases(cluster, "later", "four") == ("Bound", "Bound")
 
 
 @pytest.mark.parametrize(
@@ -158,60 +158,63 @@ def test_a_claim_that_names_a_volume_gets_only_that_one(scene: Scene) -> None:
     ],
 )
 def test_volume_of_a_deleted_claim_is_reclaimed_by_policy(
-    scene: Scene, source: Thing, policy: str, phase: str, message: str
+    cluster: BinderCluster, source: Thing, policy: str, phase: str, message: str
 ) -> None:
-    scene.volume("v", source=source, persistentVolumeReclaimPolicy=policy)
-    scene.claim("one")
-    scene.drop_claim("one")
-    status = scene.of("v")["status"]
+    cluster.volume("v", source=source, persistentVolumeReclaimPolicy=policy)
+    cluster.claim("one")
+    cluster.drop_claim("one")
+    status = cluster.of("v")["status"]
     assert (status["phase"], status.get("message", "")) == (phase, message)
-    scene.claim("one")
-    scene.stage.pass_by(15)
-    assert scene.asked("one")["status"]["phase"] == "Pending"
+    cluster.claim("one")
+    cluster.stage.pass_by(15)
+    assert cluster.asked("one")["status"]["phase"] == "Pending"
 
 
-def test_a_host_path_below_tmp_is_deleted_with_its_claim(scene: Scene) -> None:
-    scene.volume("v", source={"hostPath": {"path": "/tmp/x"}}, persistentVolumeReclaimPolicy="Delete")
-    scene.claim("one")
-    scene.drop_claim("one")
-    found = scene.stage.stored(VOLUMES, "v")
+def test_a_host_path_below_tmp_is_deleted_with_its_claim(cluster: BinderCluster) -> None:
+    cluster.volume("v", source={"hostPath": {"path": "/tmp/x"}}, persistentVolumeReclaimPolicy="Delete")
+    cluster.claim("one")
+    cluster.drop_claim("one")
+    found = cluster.stage.stored(VOLUMES, "v")
     assert found is None or found.is_terminating
 
 
-def test_a_claim_loses_its_volume(scene: Scene) -> None:
-    scene.volume("v")
-    scene.claim("one")
-    scene.patch("persistentvolumes/v", {"metadata": {"finalizers": None}})
-    scene.delete("persistentvolumes/v")
-    assert scene.asked("one")["status"] == {"phase": "Lost"}
-    assert scene.told()[-1] == ("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
-    scene.volume("v")
-    assert phases(scene, "v", "one") == ("Bound", "Bound")
+def test_a_claim_loses_its_volume(cluster: BinderCluster) -> None:
+    cluster.volume("v")
+    cluster.claim("one")
+    cluster.patch("persistentvolumes/v", {"metadata": {"finalizers": None}})
+    cluster.delete("persistentvolumes/v")
+    assert cluster.asked("one")["status"] == {"phase": "Lost"}
+    assert cluster.events()[-1] == (
+        "ClaimLost",
+        "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
+    )
+    cluster.volume("v")
+    assert phases(cluster, "v", "one") == ("Bound", "Bound")
 
 
-def test_a_volume_whose_claim_has_another_is_free_again(scene: Scene) -> None:
-    scene.volume("v")
-    scene.claim("one")
-    uid = scene.asked("one")["metadata"]["uid"]
+def test_a_volume_whose_claim_has_another_is_free_again(cluster: BinderCluster) -> None:
+    cluster.volume("v")
+    cluster.claim("one")
+    uid = cluster.asked("one")["metadata"]["uid"]
     reference = {"namespace": "a", "name": "one", "uid": uid}
-    scene.volume("w", claimRef=reference)
-    assert scene.of("w")["spec"]["claimRef"] == {"namespace": "a", "name": "one"}
-    assert scene.of("w")["status"]["phase"] == "Available"
+    cluster.volume("w", claimRef=reference)
+    assert cluster.of("w")["spec"]["claimRef"] == {"namespace": "a", "name": "one"}
+    assert cluster.of("w")["status"]["phase"] == "Available"
 
 
-def test_a_wait_for_first_consumer_class_waits_for_a_pod(scene: Scene) -> None:
-    scene.storage_class("c", "kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer")
-    scene.volume("v")
-    scene.claim("one")
-    assert phases(scene, "v", "one") == ("Available", "Pending")
-    assert scene.told()[-1] == ("WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+def test_a_wait_for_first_consumer_class_waits_for_a_pod(cluster: BinderCluster) -> None:
+    cluster.storage_class("c", "kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer")
+    cluster.volume("v")
+    cluster.claim("one")
+    assert phases(cluster, "v", "one") == ("Available", "Pending")
+    assert cluster.events()[-1] == ("WaitForFirstConsumer", "waiting for first consumer to be created before binding")
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "one"}}
     pod = {"containers": [{"name": "c", "image": "i"}], "volumes": [volume]}
-    scene.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "p"}, "spec": pod})
-    scene.stage.pass_by(15)
-    assert scene.told()[-1] == ("WaitForPodScheduled", "waiting for pod p to be scheduled")
-    scene.patch("persistentvolumes/v", {"spec": {"claimRef": {"namespace": "a", "name": "one"}}})
-    assert phases(scene, "v", "one") == ("Bound", "Bound")
+    cluster.stage.create("/api/v1/namespaces/a/pods", {"metadata": {"name": "p"}, "spec": pod})
+    cluster.stage.pass_by(15)
+    assert cluster.events()[-1] == ("WaitForPodScheduled", "waiting for pod p to be scheduled")
+    cluster.patch("persistentvolumes/v", {"spec": {"claimRef": {"namespace": "a", "name": "one"}}})
+    assert phases(cluster, "v", "one") == ("Bound", "Bound")
 
 
 @pytest.mark.parametrize(
@@ -229,35 +232,35 @@ def test_a_wait_for_first_consumer_class_waits_for_a_pod(scene: Scene) -> None:
     ],
 )
 def test_provisioner_of_a_volume(
-    scene: Scene, provisioner: str, annotated: str | None, reason: str, message: str
+    cluster: BinderCluster, provisioner: str, annotated: str | None, reason: str, message: str
 ) -> None:
     if provisioner:
-        scene.storage_class("c", provisioner)
-    scene.claim("one")
-    annotations = scene.asked("one")["metadata"].get("annotations") or {}
+        cluster.storage_class("c", provisioner)
+    cluster.claim("one")
+    annotations = cluster.asked("one")["metadata"].get("annotations") or {}
     assert annotations.get("volume.kubernetes.io/storage-provisioner") == annotated
-    assert scene.told()[-1][0] == reason
-    assert message in scene.told()[-1][1]
+    assert cluster.events()[-1][0] == reason
+    assert message in cluster.events()[-1][1]
 
 
-def test_a_claim_without_a_class_gets_the_default_class(scene: Scene) -> None:
-    scene.claim("one", storageClassName=None)
-    scene.claim("none", storageClassName="")
-    assert scene.told()[-1] == (
+def test_a_claim_without_a_class_gets_the_default_class(cluster: BinderCluster) -> None:
+    cluster.claim("one", storageClassName=None)
+    cluster.claim("none", storageClassName="")
+    assert cluster.events()[-1] == (
         "FailedBinding",
         "no persistent volumes available for this claim and no storage class is set",
     )
-    scene.storage_class("d", "ext.example.com/p", default=True)
-    scene.stage.pass_by(15)
-    assert scene.asked("one")["spec"]["storageClassName"] == "d"
-    assert scene.asked("none")["spec"]["storageClassName"] == ""
+    cluster.storage_class("d", "ext.example.com/p", default=True)
+    cluster.stage.pass_by(15)
+    assert cluster.asked("one")["spec"]["storageClassName"] == "d"
+    assert cluster.asked("none")["spec"]["storageClassName"] == ""
 
 
 def test_without_dynamic_provisioning_no_provisioner_is_asked() -> None:
-    scene = Scene(Options(enable_dynamic_provisioning=False))
-    scene.storage_class("ext", "ext.example.com/p")
-    scene.claim("one", storageClassName="ext")
-    scene.claim("two", storageClassName="no-such-class")
-    assert [scene.asked(each)["metadata"].get("annotations") for each in ("one", "two")] == [None, None]
-    assert [scene.asked(each)["status"]["phase"] for each in ("one", "two")] == ["Pending", "Pending"]
-    assert scene.told() == []
+    cluster = BinderCluster(Options(enable_dynamic_provisioning=False))
+    cluster.storage_class("ext", "ext.example.com/p")
+    cluster.claim("one", storageClassName="ext")
+    cluster.claim("two", storageClassName="no-such-class")
+    assert [cluster.asked(each)["metadata"].get("annotations") for each in ("one", "two")] == [None, None]
+    assert [cluster.asked(each)["status"]["phase"] for each in ("one", "two")] == ["Pending", "Pending"]
+    assert cluster.events() == []

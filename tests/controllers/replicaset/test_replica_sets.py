@@ -42,7 +42,7 @@ def test_the_desired_number_of_pods_is_created_with_an_owner(stage: WorkloadStag
         "terminatingReplicas": 0,
         "observedGeneration": 1,
     }
-    assert sorted(stage.told.all) == sorted(f"SuccessfulCreate: Created pod: {name}" for name in names(pods))
+    assert sorted(stage.recorded.all) == sorted(f"SuccessfulCreate: Created pod: {name}" for name in names(pods))
 
 
 def test_terminated_or_deleted_pods_are_replaced(stage: WorkloadStage) -> None:
@@ -109,10 +109,10 @@ def test_a_refused_creation_is_reported_and_retried_with_backoff(stage: Workload
     (condition,) = stage.get(SETS, "web")["status"]["conditions"]
     assert (condition["type"], condition["reason"]) == ("ReplicaFailure", "FailedCreate")
     assert "none-such" in condition["message"]
-    assert stage.told.all[0].startswith("FailedCreate: Error creating: pods ")
-    before = len(stage.told.all)
+    assert stage.recorded.all[0].startswith("FailedCreate: Error creating: pods ")
+    before = len(stage.recorded.all)
     stage.pass_by(60)
-    assert len(stage.told.all) - before < 15
+    assert len(stage.recorded.all) - before < 15
     assert len(stage.written()) == 1  # the status is written once
 
 

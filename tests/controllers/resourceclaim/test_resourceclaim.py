@@ -18,7 +18,7 @@ RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "p", "device": "d
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
 
-class Scene:
+class ClaimCluster:
     def __init__(self) -> None:
         self.stage = WorkedStage(self._build)
         self.stage.namespace("a")
@@ -70,22 +70,22 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def cluster() -> ClaimCluster:
+    return ClaimCluster()
 
 
 FROM_TEMPLATE = {"resourceClaimTemplateName": "t"}
 SHARED = {"resourceClaimName": "shared"}
 
 
-def test_each_entry_with_a_template_gets_a_claim_that_the_status_names(scene: Scene) -> None:
-    scene.template(metadata={"labels": {"l": "1"}, "annotations": {"n": "2"}})
-    pod = scene.pod("web", FROM_TEMPLATE, FROM_TEMPLATE)
-    scene.stage.work()
-    statuses = scene.statuses("web")
+def test_each_entry_with_a_template_gets_a_claim_that_the_status_names(cluster: ClaimCluster) -> None:
+    cluster.template(metadata={"labels": {"l": "1"}, "annotations": {"n": "2"}})
+    pod = cluster.pod("web", FROM_TEMPLATE, FROM_TEMPLATE)
+    cluster.stage.work()
+    statuses = cluster.statuses("web")
     assert sorted(statuses) == ["c0", "c1"]
-    assert sorted(statuses.values()) == scene.claims()
-    claim = scene.get(f"{OURS}/{statuses['c1']}")
+    assert sorted(statuses.values()) == cluster.claims()
+    claim = cluster.get(f"{OURS}/{statuses['c1']}")
     assert claim["metadata"]["generateName"] == "web-c1-"
     assert claim["metadata"]["labels"] == {"l": "1"}
     assert claim["metadata"]["annotations"] == {"n": "2", "resource.kubernetes.io/pod-claim-name": "c1"}
@@ -93,102 +93,102 @@ def test_each_entry_with_a_template_gets_a_claim_that_the_status_names(scene: Sc
     assert claim["metadata"]["ownerReferences"] == [owner]
 
 
-def test_long_names_of_claims_are_truncated_in_proportion(scene: Scene) -> None:
-    scene.template()
-    scene.pod("p" * 80, {"name": "e" * 34, **FROM_TEMPLATE})
-    scene.stage.work()
-    (name,) = scene.claims()
+def test_long_names_of_claims_are_truncated_in_proportion(cluster: ClaimCluster) -> None:
+    cluster.template()
+    cluster.pod("p" * 80, {"name": "e" * 34, **FROM_TEMPLATE})
+    cluster.stage.work()
+    (name,) = cluster.claims()
     assert name.startswith("p" * 39 + "-" + "e" * 16)
 
 
-def test_a_missing_template_is_an_event_and_the_claim_follows_when_it_exists(scene: Scene) -> None:
-    scene.pod("web", FROM_TEMPLATE)
-    scene.stage.work()
+def test_a_missing_template_is_an_event_and_the_claim_follows_when_it_exists(cluster: ClaimCluster) -> None:
+    cluster.pod("web", FROM_TEMPLATE)
+    cluster.stage.work()
     missing = 'resource claim template "t": resourceclaimtemplate.resource.k8s.io "t" not found'
-    told = ("Warning", "FailedResourceClaimCreation", f"PodResourceClaim c0: {missing}")
-    assert set(scene.context.told.events) == {told}
-    scene.template()
-    scene.stage.work()
-    assert [*scene.statuses("web").values()] == scene.claims()
+    recorded = ("Warning", "FailedResourceClaimCreation", f"PodResourceClaim c0: {missing}")
+    assert set(cluster.context.recorded.events) == {recorded}
+    cluster.template()
+    cluster.stage.work()
+    assert [*cluster.statuses("web").values()] == cluster.claims()
 
 
-def test_a_deleted_claim_is_created_again_and_the_others_keep_their_names(scene: Scene) -> None:
-    scene.template()
-    scene.pod("web", FROM_TEMPLATE, FROM_TEMPLATE)
-    scene.stage.work()
-    before = scene.statuses("web")
-    scene.stage.delete(f"{OURS}/{before['c0']}")
-    scene.stage.work()
-    after = scene.statuses("web")
+def test_a_deleted_claim_is_created_again_and_the_others_keep_their_names(cluster: ClaimCluster) -> None:
+    cluster.template()
+    cluster.pod("web", FROM_TEMPLATE, FROM_TEMPLATE)
+    cluster.stage.work()
+    before = cluster.statuses("web")
+    cluster.stage.delete(f"{OURS}/{before['c0']}")
+    cluster.stage.work()
+    after = cluster.statuses("web")
     assert after["c1"] == before["c1"]
     assert after["c0"] != before["c0"]
-    assert sorted(after.values()) == scene.claims()
+    assert sorted(after.values()) == cluster.claims()
 
 
-def test_an_existing_claim_missing_in_the_status_is_adopted(scene: Scene) -> None:
-    scene.template()
-    scene.pod("web", FROM_TEMPLATE)
-    scene.stage.work()
-    before = scene.claims()
-    scene.stage.patch(f"{PODS}/web/status", {"status": {"resourceClaimStatuses": None}})
-    scene.stage.work()
-    assert scene.claims() == before
-    assert [*scene.statuses("web").values()] == before
+def test_an_existing_claim_missing_in_the_status_is_adopted(cluster: ClaimCluster) -> None:
+    cluster.template()
+    cluster.pod("web", FROM_TEMPLATE)
+    cluster.stage.work()
+    before = cluster.claims()
+    cluster.stage.patch(f"{PODS}/web/status", {"status": {"resourceClaimStatuses": None}})
+    cluster.stage.work()
+    assert cluster.claims() == before
+    assert [*cluster.statuses("web").values()] == before
 
 
-def test_a_terminated_pod_is_no_consumer_and_the_last_one_deallocates(scene: Scene) -> None:
-    one, two = scene.pod("one", SHARED), scene.pod("two", SHARED)
-    scene.allocated("shared", one, two)
-    scene.stage.work()
-    scene.ends("one")
-    assert scene.users("shared") == ["two"]
-    scene.stage.delete(f"{PODS}/two", gracePeriodSeconds=0)
-    scene.stage.work()
-    claim = scene.get(f"{OURS}/shared")
+def test_a_terminated_pod_is_no_consumer_and_the_last_one_deallocates(cluster: ClaimCluster) -> None:
+    one, two = cluster.pod("one", SHARED), cluster.pod("two", SHARED)
+    cluster.allocated("shared", one, two)
+    cluster.stage.work()
+    cluster.ends("one")
+    assert cluster.users("shared") == ["two"]
+    cluster.stage.delete(f"{PODS}/two", gracePeriodSeconds=0)
+    cluster.stage.work()
+    claim = cluster.get(f"{OURS}/shared")
     assert "allocation" not in claim.get("status", {})
     assert "finalizers" not in claim["metadata"]
 
 
-def test_a_consumer_that_is_no_pod_is_kept(scene: Scene) -> None:
-    scene.allocated("shared")
+def test_a_consumer_that_is_no_pod_is_kept(cluster: ClaimCluster) -> None:
+    cluster.allocated("shared")
     ghost = {"resource": "pods", "name": "ghost", "uid": "11111111-2222-3333-4444-555555555555"}
     other = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "1"}
-    scene.stage.patch(f"{OURS}/shared/status", {"status": {"reservedFor": [ghost, other]}})
-    scene.stage.work()
-    assert scene.users("shared") == ["x"]
-    assert scene.get(f"{OURS}/shared")["status"]["allocation"]
+    cluster.stage.patch(f"{OURS}/shared/status", {"status": {"reservedFor": [ghost, other]}})
+    cluster.stage.work()
+    assert cluster.users("shared") == ["x"]
+    assert cluster.get(f"{OURS}/shared")["status"]["allocation"]
 
 
-def test_an_unused_claim_without_a_template_stays_allocated(scene: Scene) -> None:
-    scene.allocated("shared")
-    scene.stage.work()
-    assert scene.get(f"{OURS}/shared")["status"]["allocation"]
-    scene.stage.delete(f"{OURS}/shared")
-    scene.stage.work()
-    assert scene.claims() == []
+def test_an_unused_claim_without_a_template_stays_allocated(cluster: ClaimCluster) -> None:
+    cluster.allocated("shared")
+    cluster.stage.work()
+    assert cluster.get(f"{OURS}/shared")["status"]["allocation"]
+    cluster.stage.delete(f"{OURS}/shared")
+    cluster.stage.work()
+    assert cluster.claims() == []
 
 
-def test_a_used_claim_is_kept(scene: Scene) -> None:
-    scene.allocated("shared", scene.pod("web", SHARED))
-    scene.stage.delete(f"{OURS}/shared")
-    scene.stage.work()
-    assert scene.claims() == ["shared"]
-    scene.ends("web")
-    assert scene.claims() == []
+def test_a_used_claim_is_kept(cluster: ClaimCluster) -> None:
+    cluster.allocated("shared", cluster.pod("web", SHARED))
+    cluster.stage.delete(f"{OURS}/shared")
+    cluster.stage.work()
+    assert cluster.claims() == ["shared"]
+    cluster.ends("web")
+    assert cluster.claims() == []
 
 
-def test_an_allocated_claim_is_reserved_for_a_pod_that_was_bound_without_the_scheduler(scene: Scene) -> None:
-    scene.allocated("shared")
-    scene.pod("waiting", SHARED)
-    scene.pod("bound", SHARED, nodeName="n")
-    scene.stage.work()
-    assert scene.users("shared") == ["bound"]
+def test_an_allocated_claim_is_reserved_for_a_pod_that_was_bound_without_the_scheduler(cluster: ClaimCluster) -> None:
+    cluster.allocated("shared")
+    cluster.pod("waiting", SHARED)
+    cluster.pod("bound", SHARED, nodeName="n")
+    cluster.stage.work()
+    assert cluster.users("shared") == ["bound"]
 
 
-def test_the_claim_of_a_template_is_deleted_when_its_pod_has_ended(scene: Scene) -> None:
-    scene.template()
-    scene.pod("web", FROM_TEMPLATE)
-    scene.stage.work()
-    assert len(scene.claims()) == 1
-    scene.ends("web")
-    assert scene.claims() == []
+def test_the_claim_of_a_template_is_deleted_when_its_pod_has_ended(cluster: ClaimCluster) -> None:
+    cluster.template()
+    cluster.pod("web", FROM_TEMPLATE)
+    cluster.stage.work()
+    assert len(cluster.claims()) == 1
+    cluster.ends("web")
+    assert cluster.claims() == []

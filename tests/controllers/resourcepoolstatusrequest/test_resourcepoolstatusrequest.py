@@ -21,7 +21,7 @@ CLAIMS = f"{GROUP}/v1/namespaces/a/resourceclaims"
 DRIVER = "test.example.com"
 
 
-class Scene(WorkedStage):
+class PoolStatusCluster(WorkedStage):
     """A cluster with the controller, and with a namespace for claims."""
 
     def __init__(self) -> None:
@@ -64,16 +64,16 @@ class Scene(WorkedStage):
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
+def cluster() -> Iterator[PoolStatusCluster]:
     switch({"DRAResourcePoolStatus": True})
-    yield Scene()
+    yield PoolStatusCluster()
     switch({})
 
 
-def test_the_status_counts_the_devices_of_a_pool(scene: Scene) -> None:
-    scene.slice("s", "pool-1", 4)
-    scene.claim("c", "pool-1", "pool-1", "pool-2")
-    answer = scene.asked()
+def test_the_status_counts_the_devices_of_a_pool(cluster: PoolStatusCluster) -> None:
+    cluster.slice("s", "pool-1", 4)
+    cluster.claim("c", "pool-1", "pool-1", "pool-2")
+    answer = cluster.asked()
     (condition,) = answer.pop("conditions")
     assert condition.pop("lastTransitionTime")
     assert condition == {
@@ -96,90 +96,94 @@ def test_the_status_counts_the_devices_of_a_pool(scene: Scene) -> None:
         ({"driver": "other.example.com"}, 0, []),
     ],
 )
-def test_a_request_selects_pools(scene: Scene, spec: dict[str, Any], count: int, shown: list[str]) -> None:
+def test_a_request_selects_pools(
+    cluster: PoolStatusCluster, spec: dict[str, Any], count: int, shown: list[str]
+) -> None:
     for pool in ("pool-3", "pool-1", "pool-2"):
-        scene.slice(pool, pool, 1)
-    answer = scene.asked(**spec)
+        cluster.slice(pool, pool, 1)
+    answer = cluster.asked(**spec)
     assert (answer["poolCount"], [each["poolName"] for each in answer.get("pools", ())]) == (count, shown)
 
 
 @pytest.mark.parametrize(("first", "second", "node"), [("n", "n", "n"), ("n", "m", None), ("", "", None)])
-def test_a_pool_has_a_node_if_all_its_slices_have_it(scene: Scene, first: str, second: str, node: str | None) -> None:
-    scene.slice("s", "pool-1", 4, node=first, count=2)
-    scene.slice("t", "pool-1", 3, node=second, count=2)
-    (pool,) = scene.asked()["pools"]
+def test_a_pool_has_a_node_if_all_its_slices_have_it(
+    cluster: PoolStatusCluster, first: str, second: str, node: str | None
+) -> None:
+    cluster.slice("s", "pool-1", 4, node=first, count=2)
+    cluster.slice("t", "pool-1", 3, node=second, count=2)
+    (pool,) = cluster.asked()["pools"]
     assert (pool.get("nodeName"), pool["resourceSliceCount"], pool["totalDevices"]) == (node, 2, 7)
 
 
-def test_only_slices_of_the_newest_generation_count(scene: Scene) -> None:
-    scene.slice("s", "pool-1", 8, generation=1)
-    scene.slice("t", "pool-1", 4, generation=2)
-    (pool,) = scene.asked()["pools"]
+def test_only_slices_of_the_newest_generation_count(cluster: PoolStatusCluster) -> None:
+    cluster.slice("s", "pool-1", 8, generation=1)
+    cluster.slice("t", "pool-1", 4, generation=2)
+    (pool,) = cluster.asked()["pools"]
     assert (pool["generation"], pool["totalDevices"], pool["resourceSliceCount"]) == (2, 4, 1)
 
 
-def test_more_allocated_than_published_devices_leave_none_available(scene: Scene) -> None:
-    scene.slice("s", "pool-1", 1)
-    scene.claim("c", "pool-1", "pool-1")
-    (pool,) = scene.asked()["pools"]
+def test_more_allocated_than_published_devices_leave_none_available(cluster: PoolStatusCluster) -> None:
+    cluster.slice("s", "pool-1", 1)
+    cluster.claim("c", "pool-1", "pool-1")
+    (pool,) = cluster.asked()["pools"]
     assert (pool["allocatedDevices"], pool["availableDevices"]) == (2, 0)
 
 
-def test_an_incomplete_pool_is_retried_until_all_slices_exist(scene: Scene) -> None:
-    scene.slice("s", "pool-1", 1, count=2)
-    scene.ask()
-    assert scene.answer() is None
-    scene.slice("t", "pool-1", 1, count=2)
-    scene.pass_by(5)
-    answer = scene.answer()
+def test_an_incomplete_pool_is_retried_until_all_slices_exist(cluster: PoolStatusCluster) -> None:
+    cluster.slice("s", "pool-1", 1, count=2)
+    cluster.ask()
+    assert cluster.answer() is None
+    cluster.slice("t", "pool-1", 1, count=2)
+    cluster.pass_by(5)
+    answer = cluster.answer()
     assert answer is not None
     assert answer["pools"][0]["totalDevices"] == 2
 
 
-def test_a_request_is_dropped_after_five_retries(scene: Scene) -> None:
-    scene.slice("s", "pool-1", 1, count=2)
-    scene.ask()
+def test_a_request_is_dropped_after_five_retries(cluster: PoolStatusCluster) -> None:
+    cluster.slice("s", "pool-1", 1, count=2)
+    cluster.ask()
     for _ in range(5):
-        scene.pass_by(5)
-    scene.slice("t", "pool-1", 1, count=2)
-    scene.pass_by(60)
-    assert scene.answer() is None
+        cluster.pass_by(5)
+    cluster.slice("t", "pool-1", 1, count=2)
+    cluster.pass_by(60)
+    assert cluster.answer() is None
 
 
-def test_an_answer_is_not_written_again(scene: Scene) -> None:
-    first = scene.asked()
-    scene.slice("s", "pool-1", 1)
-    scene.patch(f"{PATH}/r", {"metadata": {"labels": {"a": "b"}}})
-    scene.pass_by(60)
-    assert scene.answer() == first
+def test_an_answer_is_not_written_again(cluster: PoolStatusCluster) -> None:
+    first = cluster.asked()
+    cluster.slice("s", "pool-1", 1)
+    cluster.patch(f"{PATH}/r", {"metadata": {"labels": {"a": "b"}}})
+    cluster.pass_by(60)
+    assert cluster.answer() == first
 
 
-def test_answered_requests_are_deleted_after_an_hour(scene: Scene) -> None:
-    scene.ask("early")
-    scene.pass_by(600)
-    scene.ask("late")
-    scene.pass_by(3000)
-    assert scene.names(REQUESTS) == ["early", "late"]
-    scene.pass_by(600)
-    assert scene.names(REQUESTS) == ["late"]
+def test_answered_requests_are_deleted_after_an_hour(cluster: PoolStatusCluster) -> None:
+    cluster.ask("early")
+    cluster.pass_by(600)
+    cluster.ask("late")
+    cluster.pass_by(3000)
+    assert cluster.names(REQUESTS) == ["early", "late"]
+    cluster.pass_by(600)
+    assert cluster.names(REQUESTS) == ["late"]
 
 
-def test_requests_without_a_status_are_deleted_after_a_day(scene: Scene) -> None:
-    scene.slice("s", "pool-1", 1, count=2)
-    scene.ask()
-    scene.pass_by(24 * 3600)
-    assert scene.names(REQUESTS) == ["r"]
-    scene.pass_by(600)
-    assert scene.names(REQUESTS) == []
+def test_requests_without_a_status_are_deleted_after_a_day(cluster: PoolStatusCluster) -> None:
+    cluster.slice("s", "pool-1", 1, count=2)
+    cluster.ask()
+    cluster.pass_by(24 * 3600)
+    assert cluster.names(REQUESTS) == ["r"]
+    cluster.pass_by(600)
+    assert cluster.names(REQUESTS) == []
 
 
-def test_answers_and_failed_writes_are_counted(scene: Scene) -> None:
+def test_answers_and_failed_writes_are_counted(cluster: PoolStatusCluster) -> None:
     """A generation of 0 is valid in a slice but not in a status, as in Kubernetes, so that the write fails."""
     processed, errors = (each.labels(DRIVER)._value.get() for each in (PROCESSED, ERRORS))
-    scene.ask()
+    cluster.ask()
     assert PROCESSED.labels(DRIVER)._value.get() == processed + 1
     assert ERRORS.labels(DRIVER)._value.get() == errors
-    scene.slice("s", "pool-1", 1, generation=0)
-    scene.ask("other")
-    assert scene.answer("other") is None
+    cluster.slice("s", "pool-1", 1, generation=0)
+    cluster.ask("other")
+    assert cluster.answer("other") is None
     assert ERRORS.labels(DRIVER)._value.get() > errors

@@ -13,66 +13,66 @@ from ctrlmgr.controllers.scheduler.assumed_objects import AssumedObjects
 from ctrlmgr.controllers.scheduler.decision_inputs import VOLUMES
 from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
 from ctrlmgr.errors import ServiceUnavailable
-from tests.controllers.scheduler.test_scheduler import Scene
+from tests.controllers.scheduler.test_scheduler import SchedulerCluster
 from tests.controllers.scheduler.test_scheduler_allocations import Devices
 from tests.controllers.scheduler.test_scheduler_volume_limits import CLAIMS, STORAGE
 
 
 @pytest.fixture
-def scene() -> Devices:
+def cluster() -> Devices:
     return Devices()
 
 
-def consumers(scene: Devices, claim: str) -> list[str]:
-    return [each["name"] for each in (scene.fields(claim).get("status") or {}).get("reservedFor") or ()]
+def consumers(cluster: Devices, claim: str) -> list[str]:
+    return [each["name"] for each in (cluster.fields(claim).get("status") or {}).get("reservedFor") or ()]
 
 
 def test_a_decision_during_the_write_of_a_claim_counts_its_devices(
-    scene: Devices, monkeypatch: pytest.MonkeyPatch
+    cluster: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("p", "q"):
-        scene.claim(name, count=2)
-        scene.user(name, name)
-    scene.stage.hear()
+        cluster.claim(name, count=2)
+        cluster.user(name, name)
+    cluster.stage.hear()
     during: list[bool] = []
     write = EngineClient.update
 
     def update(client: EngineClient, obj: Object, subresource: str = "") -> Object:
         if not during and obj.resource == RESOURCE_CLAIMS:
             during.append(True)
-            while scene.stage.controller.process_next(timeout=0):
+            while cluster.stage.controller.process_next(timeout=0):
                 pass
         return write(client, obj, subresource)
 
     monkeypatch.setattr(EngineClient, "update", update)
-    assert {*scene.places().values()} == {"n1", "n2"}
+    assert {*cluster.places().values()} == {"n1", "n2"}
     assert during
-    assert len({*scene.devices("p"), *scene.devices("q")}) == 4
+    assert len({*cluster.devices("p"), *cluster.devices("q")}) == 4
 
 
 def test_a_claim_whose_allocation_is_being_written_is_not_allocated_again(
-    scene: Devices, monkeypatch: pytest.MonkeyPatch
+    cluster: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.claim("mine")
+    cluster.claim("mine")
     for name in ("p", "q"):
-        scene.user(name, "mine")
-    scene.stage.hear()
+        cluster.user(name, "mine")
+    cluster.stage.hear()
     during: list[bool] = []
     write = EngineClient.update
 
     def update(client: EngineClient, obj: Object, subresource: str = "") -> Object:
         if not during and obj.resource == RESOURCE_CLAIMS:
             during.append(True)
-            while scene.stage.controller.process_next(timeout=0):
+            while cluster.stage.controller.process_next(timeout=0):
                 pass
-            assert "claim a/mine is in the process of being allocated" in scene.told("FailedScheduling")[0]
+            assert "claim a/mine is in the process of being allocated" in cluster.recorded("FailedScheduling")[0]
         return write(client, obj, subresource)
 
     monkeypatch.setattr(EngineClient, "update", update)
-    scene.stage.work()
-    scene.stage.pass_by(1)
-    assert len({*scene.places().values()}) == 1
-    assert {*consumers(scene, "mine")} == {"p", "q"}
+    cluster.stage.work()
+    cluster.stage.pass_by(1)
+    assert len({*cluster.places().values()}) == 1
+    assert {*consumers(cluster, "mine")} == {"p", "q"}
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
@@ -85,57 +85,59 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     monkeypatch.setattr(EngineClient, method, fail)
 
 
-def test_a_failed_binding_removes_the_reservation(scene: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene.claim("mine")
-    scene.user("p", "mine")
+def test_a_failed_binding_removes_the_reservation(cluster: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.claim("mine")
+    cluster.user("p", "mine")
     fail_once(monkeypatch, "bind")
-    assert scene.places() == {"p": ""}
-    assert scene.devices("mine")
-    assert consumers(scene, "mine") == []
-    scene.stage.pass_by(1)
-    assert scene.places()["p"]
-    assert consumers(scene, "mine") == ["p"]
+    assert cluster.places() == {"p": ""}
+    assert cluster.devices("mine")
+    assert consumers(cluster, "mine") == []
+    cluster.stage.pass_by(1)
+    assert cluster.places()["p"]
+    assert consumers(cluster, "mine") == ["p"]
 
 
-def test_a_failed_write_of_a_claim_releases_its_devices(scene: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene.claim("mine", count=2)
-    scene.user("p", "mine", nodeSelector={"kubernetes.io/hostname": "n1"})
+def test_a_failed_write_of_a_claim_releases_its_devices(cluster: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.claim("mine", count=2)
+    cluster.user("p", "mine", nodeSelector={"kubernetes.io/hostname": "n1"})
     fail_once(monkeypatch, "update")
-    assert scene.places() == {"p": ""}
-    scene.stage.delete("/api/v1/namespaces/a/pods/p")
-    scene.claim("other", count=2)
-    scene.user("q", "other", nodeSelector={"kubernetes.io/hostname": "n1"})
-    assert scene.places() == {"q": "n1"}
+    assert cluster.places() == {"p": ""}
+    cluster.stage.delete("/api/v1/namespaces/a/pods/p")
+    cluster.claim("other", count=2)
+    cluster.user("q", "other", nodeSelector={"kubernetes.io/hostname": "n1"})
+    assert cluster.places() == {"q": "n1"}
 
 
 @pytest.fixture
-def volumes() -> Scene:
+def volumes() -> SchedulerCluster:
     """Return two nodes, and two pods whose claims may be bound to the only volume, `v`."""
-    scene = Scene()
+    cluster = SchedulerCluster()
     for name in ("n1", "n2"):
-        scene.node(name)
+        cluster.node(name)
     delayed = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
-    scene.stage.create(f"{STORAGE}/storageclasses", {"metadata": {"name": "local"}, **delayed})
+    cluster.stage.create(f"{STORAGE}/storageclasses", {"metadata": {"name": "local"}, **delayed})
     common = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
     volume = {"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/v"}, **common}
-    scene.stage.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": volume})
-    scene.stage.patch("/api/v1/persistentvolumes/v/status", {"status": {"phase": "Available"}})
+    cluster.stage.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": volume})
+    cluster.stage.patch("/api/v1/persistentvolumes/v/status", {"status": {"phase": "Available"}})
     for name in ("p", "q"):
         spec = {"resources": {"requests": {"storage": "1Gi"}}, **common}
-        scene.stage.create(CLAIMS, {"metadata": {"name": name}, "spec": spec})
-        scene.pod(name, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}])
-    scene.stage.hear()
-    return scene
+        cluster.stage.create(CLAIMS, {"metadata": {"name": name}, "spec": spec})
+        cluster.pod(name, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}])
+    cluster.stage.hear()
+    return cluster
 
 
-def reference(scene: Scene) -> str:
-    volume = scene.stage.stored(VOLUMES, "v")
+def reference(cluster: SchedulerCluster) -> str:
+    volume = cluster.stage.stored(VOLUMES, "v")
     assert volume is not None
     name: str = volume.to_dict()["spec"].get("claimRef", {}).get("name", "")
     return name
 
 
-def test_a_volume_that_is_being_reserved_is_not_reserved_again(volumes: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_volume_that_is_being_reserved_is_not_reserved_again(
+    volumes: SchedulerCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = EngineClient.update
     updates: list[Object] = []
 
@@ -149,10 +151,12 @@ def test_a_volume_that_is_being_reserved_is_not_reserved_again(volumes: Scene, m
     volumes.stage.work()
     assert [each.name for each in updates] == ["v"]
     assert reference(volumes) in ("p", "q")
-    assert "2 node(s) didn't find available persistent volumes to bind" in volumes.told("FailedScheduling")[0]
+    assert "2 node(s) didn't find available persistent volumes to bind" in volumes.recorded("FailedScheduling")[0]
 
 
-def test_a_volume_whose_reservation_failed_is_free_again(volumes: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_volume_whose_reservation_failed_is_free_again(
+    volumes: SchedulerCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fail_once(monkeypatch, "update")
     volumes.stage.work()
     assert reference(volumes) in ("p", "q")

@@ -18,7 +18,7 @@ from ctrlmgr.controllers.scheduler.controller import build
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.threads import start
-from tests.controllers.scheduler.test_scheduler import Scene
+from tests.controllers.scheduler.test_scheduler import SchedulerCluster
 from tests.controllers.scheduler.test_scheduler_configuration import written
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
@@ -77,7 +77,7 @@ def send(call: Call) -> Reply:
         return Reply(problem=str(error.reason))
 
 
-class Extended(Scene):
+class Extended(SchedulerCluster):
     """Two nodes, and a scheduler with extenders."""
 
     def __init__(self, folder: Path, *extenders: dict[str, Any]) -> None:
@@ -97,10 +97,10 @@ class Extended(Scene):
 
 
 def test_an_extender_filters_nodes(tmp_path: Path, server: ExtenderServer) -> None:
-    scene = Extended(tmp_path, {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True})
+    cluster = Extended(tmp_path, {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True})
     server.answers["filter"] = {"NodeNames": ["n2"], "FailedNodes": {"n1": "too hot"}}
-    scene.pod("p")
-    assert scene.places() == {"p": "n2"}
+    cluster.pod("p")
+    assert cluster.places() == {"p": "n2"}
     (sent,) = server.sent("filter")
     assert [*sent] == ["Pod", "Nodes", "NodeNames"]
     assert (sent["Nodes"], sorted(sent["NodeNames"])) == (None, ["n1", "n2"])
@@ -110,122 +110,122 @@ def test_an_extender_filters_nodes(tmp_path: Path, server: ExtenderServer) -> No
 
 
 def test_the_reasons_of_an_extender_are_part_of_the_message(tmp_path: Path, server: ExtenderServer) -> None:
-    scene = Extended(tmp_path, {"urlPrefix": server.url, "filterVerb": "filter"})
+    cluster = Extended(tmp_path, {"urlPrefix": server.url, "filterVerb": "filter"})
     server.answers["filter"] = {
         "nodes": {"items": []},
         "failedNodes": {"n1": "too hot"},
         "failedAndUnresolvableNodes": {"n2": "too old"},
         "error": None,
     }
-    scene.pod("p")
-    assert scene.places() == {"p": ""}
+    cluster.pod("p")
+    assert cluster.places() == {"p": ""}
     vain = (
         "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, "
         "1 Preemption is not helpful for scheduling."
     )
     message = f"0/2 nodes are available: 1 too hot, 1 too old. {SKIPPED}, {vain}"
-    assert scene.condition("p") == ("Unschedulable", message)
+    assert cluster.condition("p") == ("Unschedulable", message)
     (sent,) = server.sent("filter")
     assert sent["NodeNames"] is None
     assert [*sent["Nodes"]] == ["metadata", "items"]
     assert sorted(each["metadata"]["name"] for each in sent["Nodes"]["items"]) == ["n1", "n2"]
     server.answers["filter"] = {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}
-    scene.stage.pass_by(1)
-    scene.node("n3")
-    assert scene.places() == {"p": "n1"}, "every event may help a pod that an extender refused"
+    cluster.stage.pass_by(1)
+    cluster.node("n3")
+    assert cluster.places() == {"p": "n1"}, "every event may help a pod that an extender refused"
 
 
 def test_an_error_of_an_extender_fails_the_pod_until_its_backoff_is_over(
     tmp_path: Path, server: ExtenderServer
 ) -> None:
-    scene = Extended(tmp_path, {"urlPrefix": server.url, "filterVerb": "filter"})
-    scene.pod("p")
-    assert scene.places() == {"p": ""}
+    cluster = Extended(tmp_path, {"urlPrefix": server.url, "filterVerb": "filter"})
+    cluster.pod("p")
+    assert cluster.places() == {"p": ""}
     url = f"{server.url}filter"
-    assert scene.condition("p") == ("SchedulerError", f"failed filter with extender at URL {url}, code 500")
+    assert cluster.condition("p") == ("SchedulerError", f"failed filter with extender at URL {url}, code 500")
     server.answers["filter"] = {"Error": "no license"}
-    scene.stage.pass_by(1)
-    assert scene.condition("p") == ("SchedulerError", "no license")
+    cluster.stage.pass_by(1)
+    assert cluster.condition("p") == ("SchedulerError", "no license")
     server.answers["filter"] = {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}
-    scene.stage.pass_by(2)
-    assert scene.places() == {"p": "n1"}
+    cluster.stage.pass_by(2)
+    assert cluster.places() == {"p": "n1"}
 
 
 @pytest.mark.parametrize("answer", [{"Error": "no license"}, {"NodeNames": ["n9"]}, None])
 def test_an_ignorable_extender_is_skipped(tmp_path: Path, server: ExtenderServer, answer: Any) -> None:
     extender = {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True, "ignorable": True}
-    scene = Extended(tmp_path, extender)
+    cluster = Extended(tmp_path, extender)
     server.answers["filter"] = answer
-    scene.pod("p")
-    assert scene.places()["p"]
+    cluster.pod("p")
+    assert cluster.places()["p"]
     assert len(server.sent("filter")) == 1
 
 
 def test_an_unreachable_extender_is_named(tmp_path: Path) -> None:
-    scene = Extended(tmp_path, {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"})
-    scene.pod("p")
-    assert scene.places() == {"p": ""}
-    reason, message = scene.condition("p")
+    cluster = Extended(tmp_path, {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"})
+    cluster.pod("p")
+    assert cluster.places() == {"p": ""}
+    reason, message = cluster.condition("p")
     assert reason == "SchedulerError"
     assert message.startswith('Post "http://127.0.0.1:1/filter": ')
 
 
 def test_an_extender_scores_nodes(tmp_path: Path, server: ExtenderServer) -> None:
     extender = {"urlPrefix": server.url, "prioritizeVerb": "prioritize", "weight": 5, "nodeCacheCapable": True}
-    scene = Extended(tmp_path, extender)
+    cluster = Extended(tmp_path, extender)
     for best in ("n1", "n2"):
         server.answers["prioritize"] = [{"Host": best, "Score": 10}]
-        scene.pod(best, cpu="100m")
-        assert scene.places()[best] == best
+        cluster.pod(best, cpu="100m")
+        assert cluster.places()[best] == best
     del server.answers["prioritize"]
-    scene.pod("p", cpu="100m")
-    assert scene.places()["p"], "an error has no effect"
+    cluster.pod("p", cpu="100m")
+    assert cluster.places()["p"], "an error has no effect"
 
 
 def test_pods_without_managed_resources_are_not_sent(tmp_path: Path, server: ExtenderServer) -> None:
     managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
-    scene = Extended(tmp_path, {"urlPrefix": server.url, "filterVerb": "filter", "managedResources": managed})
-    scene.pod("plain")
-    assert scene.places()["plain"]
+    cluster = Extended(tmp_path, {"urlPrefix": server.url, "filterVerb": "filter", "managedResources": managed})
+    cluster.pod("plain")
+    assert cluster.places()["plain"]
     assert server.requests == []
     server.answers["filter"] = {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}
-    scene.pod("gpu", containers=GPU)
-    assert scene.places()["gpu"] == "n1", "the scheduler does not count the resource itself"
+    cluster.pod("gpu", containers=GPU)
+    assert cluster.places()["gpu"] == "n1", "the scheduler does not count the resource itself"
 
 
 def test_an_extender_binds_pods(tmp_path: Path, server: ExtenderServer) -> None:
-    scene = Extended(tmp_path, {"urlPrefix": server.url, "bindVerb": "bind"})
+    cluster = Extended(tmp_path, {"urlPrefix": server.url, "bindVerb": "bind"})
     server.answers["bind"] = {"Error": "not now"}
-    scene.pod("p")
-    assert scene.places() == {"p": ""}
-    assert scene.condition("p") == ("SchedulerError", "not now")
+    cluster.pod("p")
+    assert cluster.places() == {"p": ""}
+    assert cluster.condition("p") == ("SchedulerError", "not now")
     server.answers["bind"] = {}
-    scene.stage.pass_by(1)
-    assert scene.places() == {"p": ""}, "the extender writes the binding"
+    cluster.stage.pass_by(1)
+    assert cluster.places() == {"p": ""}, "the extender writes the binding"
     sent = server.sent("bind")[-1]
     assert [*sent] == ["PodName", "PodNamespace", "PodUID", "Node"]
     assert (sent["PodName"], sent["PodNamespace"], sent["Node"] in ("n1", "n2")) == ("p", "a", True)
-    assert len(scene.told("Scheduled")) == 1
+    assert len(cluster.recorded("Scheduled")) == 1
 
 
 def preempting(folder: Path, server: ExtenderServer, **settings: Any) -> Extended:
-    scene = Extended(folder, {"urlPrefix": server.url, "preemptVerb": "preempt", **settings})
-    scene.important("high", 100)
+    cluster = Extended(folder, {"urlPrefix": server.url, "preemptVerb": "preempt", **settings})
+    cluster.important("high", 100)
     for name in ("n1", "n2"):
-        scene.pod(f"low-{name}", cpu="2", nodeSelector={"kubernetes.io/hostname": name})
-    scene.places()
-    return scene
+        cluster.pod(f"low-{name}", cpu="2", nodeSelector={"kubernetes.io/hostname": name})
+    cluster.places()
+    return cluster
 
 
 @pytest.mark.parametrize("caches", [False, True])
 def test_an_extender_chooses_among_the_nodes_to_preempt(tmp_path: Path, server: ExtenderServer, caches: bool) -> None:
-    scene = preempting(tmp_path, server, nodeCacheCapable=caches)
-    victim = scene.stage.send("GET", "/api/v1/namespaces/a/pods/low-n2", None).body["metadata"]["uid"]
+    cluster = preempting(tmp_path, server, nodeCacheCapable=caches)
+    victim = cluster.stage.send("GET", "/api/v1/namespaces/a/pods/low-n2", None).body["metadata"]["uid"]
     meta = {"Pods": [{"UID": victim}], "NumPDBViolations": 0}
     server.answers["preempt"] = {"NodeNameToMetaVictims": {"n2": meta}}
-    scene.pod("p", cpu="2", priorityClassName="high")
-    scene.places()
-    assert scene.status("p")["nominatedNodeName"] == "n2"
+    cluster.pod("p", cpu="2", priorityClassName="high")
+    cluster.places()
+    assert cluster.status("p")["nominatedNodeName"] == "n2"
     sent = server.sent("preempt")[0]
     assert [*sent] == ["Pod", "NodeNameToVictims", "NodeNameToMetaVictims"]
     if caches:
@@ -246,12 +246,12 @@ def test_an_extender_chooses_among_the_nodes_to_preempt(tmp_path: Path, server: 
     ],
 )
 def test_an_extender_prevents_preemption(tmp_path: Path, server: ExtenderServer, answer: Any, message: str) -> None:
-    scene = preempting(tmp_path, server)
+    cluster = preempting(tmp_path, server)
     server.answers["preempt"] = answer
-    scene.pod("p", cpu="2", priorityClassName="high")
-    assert scene.places() == {"low-n1": "n1", "low-n2": "n2", "p": ""}
-    assert scene.condition("p")[1].startswith("0/2 nodes are available: 2 Insufficient cpu. ")
-    assert scene.condition("p")[1].endswith(message)
+    cluster.pod("p", cpu="2", priorityClassName="high")
+    assert cluster.places() == {"low-n1": "n1", "low-n2": "n2", "p": ""}
+    assert cluster.condition("p")[1].startswith("0/2 nodes are available: 2 Insufficient cpu. ")
+    assert cluster.condition("p")[1].endswith(message)
 
 
 @pytest.mark.parametrize(

@@ -19,32 +19,32 @@ GATES = {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreempti
 
 
 @pytest.fixture
-def scene() -> Iterator[Grouped]:
+def cluster() -> Iterator[Grouped]:
     switch(GATES)
-    scene = Grouped()
-    scene.important("high", 100)
+    cluster = Grouped()
+    cluster.important("high", 100)
     for name in ("n", "m"):
-        scene.node(name)
-    yield scene
+        cluster.node(name)
+    yield cluster
     switch({})
 
 
-def fill(scene: Grouped, **spec: Any) -> None:
+def fill(cluster: Grouped, **spec: Any) -> None:
     """Fill both nodes with pods of low priority."""
     for node in ("n", "m"):
-        scene.pod(f"low-{node}", cpu="2", nodeSelector={"kubernetes.io/hostname": node}, **spec)
-    assert scene.places() == {"low-n": "n", "low-m": "m"}
+        cluster.pod(f"low-{node}", cpu="2", nodeSelector={"kubernetes.io/hostname": node}, **spec)
+    assert cluster.places() == {"low-n": "n", "low-m": "m"}
 
 
-def gang(scene: Grouped, *, count: int = 2, cpu: str = "2", **spec: Any) -> None:
-    scene.group(minimum=count, priorityClassName="high")
+def gang(cluster: Grouped, *, count: int = 2, cpu: str = "2", **spec: Any) -> None:
+    cluster.group(minimum=count, priorityClassName="high")
     for name in ("p", "q", "r")[:count]:
-        scene.member(name, cpu=cpu, priorityClassName="high", **spec)
-    scene.stage.work()
+        cluster.member(name, cpu=cpu, priorityClassName="high", **spec)
+    cluster.stage.work()
 
 
-def victims(scene: Grouped) -> set[str]:
-    return {each.name for each in scene.stage.log.snapshot(PODS).objects if each.is_terminating}
+def victims(cluster: Grouped) -> set[str]:
+    return {each.name for each in cluster.stage.log.snapshot(PODS).objects if each.is_terminating}
 
 
 def waiting_groups() -> float:
@@ -52,89 +52,89 @@ def waiting_groups() -> float:
     return float(scheduler_metrics.GROUP_ATTEMPTS.labels(*labels)._value.get())
 
 
-def test_a_group_preempts_the_pods_that_are_in_its_way(scene: Grouped) -> None:
-    fill(scene)
+def test_a_group_preempts_the_pods_that_are_in_its_way(cluster: Grouped) -> None:
+    fill(cluster)
     waited = waiting_groups()
-    gang(scene)
-    assert scene.condition() == ("False", "Unschedulable", UNSCHEDULABLE)
-    assert victims(scene) == {"low-n", "low-m"}
+    gang(cluster)
+    assert cluster.condition() == ("False", "Unschedulable", UNSCHEDULABLE)
+    assert victims(cluster) == {"low-n", "low-m"}
     assert waiting_groups() > waited
-    group = scene.stage.stored(POD_GROUPS, "g", "a")
+    group = cluster.stage.stored(POD_GROUPS, "g", "a")
     assert group is not None
-    assert {*scene.told("Preempted")} == {f"Preempted by podgroup {group.uid} on node cluster"}
-    target = next(each for each in scene.status("low-n")["conditions"] if each["type"] == "DisruptionTarget")
+    assert {*cluster.recorded("Preempted")} == {f"Preempted by podgroup {group.uid} on node cluster"}
+    target = next(each for each in cluster.status("low-n")["conditions"] if each["type"] == "DisruptionTarget")
     assert target["message"] == "default-scheduler: preempting to accommodate a higher priority podgroup"
-    assert scene.message("p").endswith(f"preemption: {NOT_ALONE}")
+    assert cluster.message("p").endswith(f"preemption: {NOT_ALONE}")
     for node in ("n", "m"):
-        scene.stage.delete(f"/api/v1/namespaces/a/pods/low-{node}", gracePeriodSeconds=0)
-    scene.stage.pass_by(20)
-    assert {*scene.places().values()} == {"m", "n"}
-    assert scene.condition()[0] == "True"
+        cluster.stage.delete(f"/api/v1/namespaces/a/pods/low-{node}", gracePeriodSeconds=0)
+    cluster.stage.pass_by(20)
+    assert {*cluster.places().values()} == {"m", "n"}
+    assert cluster.condition()[0] == "True"
 
 
-def test_a_group_spares_pods_that_are_not_in_its_way(scene: Grouped) -> None:
-    scene.node("free")
-    fill(scene)
-    gang(scene)
-    assert len(victims(scene)) == 1, "one pod of the group fits on the free node"
-    nominated = {scene.status(name).get("nominatedNodeName", "") for name in ("p", "q")}
+def test_a_group_spares_pods_that_are_not_in_its_way(cluster: Grouped) -> None:
+    cluster.node("free")
+    fill(cluster)
+    gang(cluster)
+    assert len(victims(cluster)) == 1, "one pod of the group fits on the free node"
+    nominated = {cluster.status(name).get("nominatedNodeName", "") for name in ("p", "q")}
     assert nominated == {"free", ""}, "a pod that fits without preemption is nominated"
 
 
-def test_a_group_that_cannot_fit_preempts_nothing(scene: Grouped) -> None:
-    fill(scene)
-    gang(scene, count=3)
-    assert victims(scene) == set()
-    assert scene.condition() == ("False", "Unschedulable", f"{UNSCHEDULABLE}, {UNSCHEDULABLE}")
+def test_a_group_that_cannot_fit_preempts_nothing(cluster: Grouped) -> None:
+    fill(cluster)
+    gang(cluster, count=3)
+    assert victims(cluster) == set()
+    assert cluster.condition() == ("False", "Unschedulable", f"{UNSCHEDULABLE}, {UNSCHEDULABLE}")
     for node in ("n", "m"):
-        scene.stage.delete(f"/api/v1/namespaces/a/pods/low-{node}", gracePeriodSeconds=0)
-    scene.stage.pass_by(20)
-    assert {*scene.places().values()} == {""}, "the model of the nodes is as before the search"
-    assert scene.message("p") == f"{UNSCHEDULABLE}, {FEW_SCHEDULED}"
+        cluster.stage.delete(f"/api/v1/namespaces/a/pods/low-{node}", gracePeriodSeconds=0)
+    cluster.stage.pass_by(20)
+    assert {*cluster.places().values()} == {""}, "the model of the nodes is as before the search"
+    assert cluster.message("p") == f"{UNSCHEDULABLE}, {FEW_SCHEDULED}"
 
 
-def test_a_group_without_a_higher_priority_preempts_nothing(scene: Grouped) -> None:
-    fill(scene)
-    scene.group()
+def test_a_group_without_a_higher_priority_preempts_nothing(cluster: Grouped) -> None:
+    fill(cluster)
+    cluster.group()
     for name in ("p", "q"):
-        scene.member(name, cpu="2", priorityClassName="high")
-    scene.stage.work()
-    assert victims(scene) == set(), "the priority of the group counts, not the priorities of its pods"
-    assert scene.condition() == ("False", "Unschedulable", f"{UNSCHEDULABLE}, {NO_VICTIMS}")
+        cluster.member(name, cpu="2", priorityClassName="high")
+    cluster.stage.work()
+    assert victims(cluster) == set(), "the priority of the group counts, not the priorities of its pods"
+    assert cluster.condition() == ("False", "Unschedulable", f"{UNSCHEDULABLE}, {NO_VICTIMS}")
 
 
-def test_pods_that_never_preempt_keep_their_group_from_preempting(scene: Grouped) -> None:
+def test_pods_that_never_preempt_keep_their_group_from_preempting(cluster: Grouped) -> None:
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    scene.stage.create(classes, {"metadata": {"name": "calm"}, "value": 100, "preemptionPolicy": "Never"})
-    fill(scene)
-    scene.group(priorityClassName="calm")
+    cluster.stage.create(classes, {"metadata": {"name": "calm"}, "value": 100, "preemptionPolicy": "Never"})
+    fill(cluster)
+    cluster.group(priorityClassName="calm")
     for name in ("p", "q"):
-        scene.member(name, cpu="2", priorityClassName="calm")
-    scene.stage.work()
-    assert victims(scene) == set()
-    assert scene.condition()[2] == f"{UNSCHEDULABLE}, not eligible due to preemptionPolicy=Never."
+        cluster.member(name, cpu="2", priorityClassName="calm")
+    cluster.stage.work()
+    assert victims(cluster) == set()
+    assert cluster.condition()[2] == f"{UNSCHEDULABLE}, not eligible due to preemptionPolicy=Never."
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("Pod", 1), ("PodGroup", 2)])
 def test_the_pods_of_a_group_are_preempted_together_if_its_mode_says_so(
-    scene: Grouped, mode: str, expected: int
+    cluster: Grouped, mode: str, expected: int
 ) -> None:
     policy = {"schedulingPolicy": {"basic": {}}, "disruptionMode": mode}
-    scene.stage.create(GROUPS, {"metadata": {"name": "low"}, "spec": policy})
-    fill(scene, schedulingGroup={"podGroupName": "low"})
-    gang(scene, count=1)
-    assert len(victims(scene)) == expected
+    cluster.stage.create(GROUPS, {"metadata": {"name": "low"}, "spec": policy})
+    fill(cluster, schedulingGroup={"podGroupName": "low"})
+    gang(cluster, count=1)
+    assert len(victims(cluster)) == expected
 
 
-def test_the_priority_of_a_group_is_that_of_its_class(scene: Grouped) -> None:
-    scene.group(priorityClassName="high")
-    scene.group("plain")
+def test_the_priority_of_a_group_is_that_of_its_class(cluster: Grouped) -> None:
+    cluster.group(priorityClassName="high")
+    cluster.group("plain")
     for name, priority in (("g", 100), ("plain", 0)):
-        group = scene.stage.stored(POD_GROUPS, name, "a")
+        group = cluster.stage.stored(POD_GROUPS, name, "a")
         assert group is not None
         assert group.to_dict()["spec"]["priority"] == priority
     wrong = {"metadata": {"name": "wrong"}, "spec": {"schedulingPolicy": {"basic": {}}, "priority": 3}}
-    answer = scene.stage.send("POST", GROUPS, wrong)
+    answer = cluster.stage.send("POST", GROUPS, wrong)
     words = "priority set in the pod group (3) must match the priority computed (0)"
     assert answer.code == 403
     assert answer.body["message"].endswith(f"{words} based on the priority class set in the spec")

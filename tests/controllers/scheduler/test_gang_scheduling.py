@@ -14,14 +14,14 @@ from ctrlmgr.controllers.scheduler.pod_groups import FEW_SCHEDULED, PREEMPTING, 
 from ctrlmgr.controllers.scheduler.scheduler_cache import POD_GROUPS
 from ctrlmgr.engine.features.gates import switch
 from ctrlmgr.kinds.builtin import builtin_kinds
-from tests.controllers.scheduler.test_scheduler import Scene
+from tests.controllers.scheduler.test_scheduler import SchedulerCluster
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/a/podgroups"
 
 
-class Grouped(Scene):
+class Grouped(SchedulerCluster):
     """A cluster that serves PodGroups."""
 
     def __init__(self) -> None:
@@ -53,114 +53,114 @@ class Grouped(Scene):
 
 
 @pytest.fixture
-def scene() -> Iterator[Grouped]:
+def cluster() -> Iterator[Grouped]:
     switch({"GenericWorkload": True, "GangScheduling": True})
-    scene = Grouped()
-    scene.node("n")
-    yield scene
+    cluster = Grouped()
+    cluster.node("n")
+    yield cluster
     switch({})
 
 
-def test_a_gang_waits_for_its_group_and_for_enough_pods(scene: Grouped) -> None:
-    scene.member("p")
-    assert scene.places() == {"p": ""}
-    scene.group()
-    assert scene.places() == {"p": ""}
-    assert scene.context.told.events == []
-    assert not scene.status("p").get("conditions"), "a pod that is not queued has no condition"
-    scene.member("q")
-    assert scene.places() == {"p": "n", "q": "n"}
-    assert scene.condition() == ("True", "Scheduled", "")
-    scene.member("r", cpu="100m")
-    assert scene.places() == {"p": "n", "q": "n"} | {"r": ""}, "the node is full"
-    assert scene.condition() == ("True", "Scheduled", ""), "a group that was scheduled stays so"
+def test_a_gang_waits_for_its_group_and_for_enough_pods(cluster: Grouped) -> None:
+    cluster.member("p")
+    assert cluster.places() == {"p": ""}
+    cluster.group()
+    assert cluster.places() == {"p": ""}
+    assert cluster.context.recorded.events == []
+    assert not cluster.status("p").get("conditions"), "a pod that is not queued has no condition"
+    cluster.member("q")
+    assert cluster.places() == {"p": "n", "q": "n"}
+    assert cluster.condition() == ("True", "Scheduled", "")
+    cluster.member("r", cpu="100m")
+    assert cluster.places() == {"p": "n", "q": "n"} | {"r": ""}, "the node is full"
+    assert cluster.condition() == ("True", "Scheduled", ""), "a group that was scheduled stays so"
 
 
-def test_no_pod_of_a_gang_is_bound_if_too_few_fit(scene: Grouped) -> None:
-    scene.group(minimum=3)
+def test_no_pod_of_a_gang_is_bound_if_too_few_fit(cluster: Grouped) -> None:
+    cluster.group(minimum=3)
     for name in ("p", "q", "r"):
-        scene.member(name)
-    assert scene.places() == {"p": "", "q": "", "r": ""}
-    assert scene.condition() == ("False", "Unschedulable", UNSCHEDULABLE)
-    messages = sorted(scene.message(name) for name in ("p", "q", "r"))
+        cluster.member(name)
+    assert cluster.places() == {"p": "", "q": "", "r": ""}
+    assert cluster.condition() == ("False", "Unschedulable", UNSCHEDULABLE)
+    messages = sorted(cluster.message(name) for name in ("p", "q", "r"))
     assert messages[0].startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert messages[1:] == [f"{UNSCHEDULABLE}, {FEW_SCHEDULED}"] * 2
-    scene.pod("alone", cpu="2")
-    assert scene.places()["alone"] == "n", "the node is free for other pods"
-    scene.node("m", cpu="4")
-    scene.stage.pass_by(1)
-    assert scene.places() == {"alone": "n", "p": "m", "q": "m", "r": "m"}
-    assert scene.condition()[0] == "True"
+    cluster.pod("alone", cpu="2")
+    assert cluster.places()["alone"] == "n", "the node is free for other pods"
+    cluster.node("m", cpu="4")
+    cluster.stage.pass_by(1)
+    assert cluster.places() == {"alone": "n", "p": "m", "q": "m", "r": "m"}
+    assert cluster.condition()[0] == "True"
 
 
-def test_more_pods_than_needed_are_bound_if_they_fit(scene: Grouped) -> None:
-    scene.group(minimum=2)
+def test_more_pods_than_needed_are_bound_if_they_fit(cluster: Grouped) -> None:
+    cluster.group(minimum=2)
     for name in ("p", "q", "r"):
-        scene.member(name)
-    assert sorted(scene.places().values()) == ["", "n", "n"]
-    scene.node("m")
-    scene.stage.pass_by(2)
-    assert sorted(scene.places().values()) == ["m", "n", "n"]
+        cluster.member(name)
+    assert sorted(cluster.places().values()) == ["", "n", "n"]
+    cluster.node("m")
+    cluster.stage.pass_by(2)
+    assert sorted(cluster.places().values()) == ["m", "n", "n"]
 
 
-def test_pods_of_a_basic_group_are_independent(scene: Grouped) -> None:
-    scene.group(minimum=None)
-    scene.member("p")
-    scene.member("q", cpu="5")
-    assert scene.places() == {"p": "n", "q": ""}
-    assert scene.condition() == ("True", "Scheduled", "")
+def test_pods_of_a_basic_group_are_independent(cluster: Grouped) -> None:
+    cluster.group(minimum=None)
+    cluster.member("p")
+    cluster.member("q", cpu="5")
+    assert cluster.places() == {"p": "n", "q": ""}
+    assert cluster.condition() == ("True", "Scheduled", "")
 
 
-def test_a_gang_preempts_together(scene: Grouped) -> None:
-    scene.important("high", 100)
-    scene.node("m")
+def test_a_gang_preempts_together(cluster: Grouped) -> None:
+    cluster.important("high", 100)
+    cluster.node("m")
     for node in ("n", "m"):
-        scene.pod(f"low-{node}", cpu="2", nodeSelector={"kubernetes.io/hostname": node})
-    assert scene.places() == {"low-n": "n", "low-m": "m"}
-    scene.group()
+        cluster.pod(f"low-{node}", cpu="2", nodeSelector={"kubernetes.io/hostname": node})
+    assert cluster.places() == {"low-n": "n", "low-m": "m"}
+    cluster.group()
     for name in ("p", "q"):
-        scene.member(name, cpu="2", priorityClassName="high")
-    scene.stage.work()
-    assert scene.condition() == ("False", "Unschedulable", PREEMPTING)
-    assert {scene.status(name)["nominatedNodeName"] for name in ("p", "q")} == {"m", "n"}
-    scene.stage.pass_by(60)
+        cluster.member(name, cpu="2", priorityClassName="high")
+    cluster.stage.work()
+    assert cluster.condition() == ("False", "Unschedulable", PREEMPTING)
+    assert {cluster.status(name)["nominatedNodeName"] for name in ("p", "q")} == {"m", "n"}
+    cluster.stage.pass_by(60)
     for node in ("n", "m"):
-        if scene.stage.stored(PODS, f"low-{node}", "a") is not None:
-            scene.stage.delete(f"/api/v1/namespaces/a/pods/low-{node}", gracePeriodSeconds=0)
-    scene.stage.pass_by(20)
-    assert {*scene.places().values()} == {"m", "n"}
-    assert scene.condition()[0] == "True"
+        if cluster.stage.stored(PODS, f"low-{node}", "a") is not None:
+            cluster.stage.delete(f"/api/v1/namespaces/a/pods/low-{node}", gracePeriodSeconds=0)
+    cluster.stage.pass_by(20)
+    assert {*cluster.places().values()} == {"m", "n"}
+    assert cluster.condition()[0] == "True"
 
 
-def test_a_gang_that_fits_nowhere_preempts_nothing(scene: Grouped) -> None:
-    scene.important("high", 100)
-    scene.pod("low", cpu="2")
-    assert scene.places() == {"low": "n"}
-    scene.group()
+def test_a_gang_that_fits_nowhere_preempts_nothing(cluster: Grouped) -> None:
+    cluster.important("high", 100)
+    cluster.pod("low", cpu="2")
+    assert cluster.places() == {"low": "n"}
+    cluster.group()
     for name in ("p", "q"):
-        scene.member(name, cpu="2", priorityClassName="high")
-    assert scene.places() == {"low": "n", "p": "", "q": ""}
-    assert scene.told("Preempted") == []
-    assert not any(scene.status(name).get("nominatedNodeName") for name in ("p", "q"))
-    scene.pod("tiny", cpu="0")
-    assert scene.places()["tiny"] == "n", "the model of the node is unchanged"
+        cluster.member(name, cpu="2", priorityClassName="high")
+    assert cluster.places() == {"low": "n", "p": "", "q": ""}
+    assert cluster.recorded("Preempted") == []
+    assert not any(cluster.status(name).get("nominatedNodeName") for name in ("p", "q"))
+    cluster.pod("tiny", cpu="0")
+    assert cluster.places()["tiny"] == "n", "the model of the node is unchanged"
 
 
-def test_pods_of_a_group_must_name_one_scheduler(scene: Grouped) -> None:
-    scene.group()
-    scene.member("p")
-    scene.member("q", schedulerName="other")
-    assert scene.places() == {"p": "", "q": ""}, "pods of other schedulers count, but are not bound"
-    assert scene.message("p") == f"{UNSCHEDULABLE}, {FEW_SCHEDULED}"
+def test_pods_of_a_group_must_name_one_scheduler(cluster: Grouped) -> None:
+    cluster.group()
+    cluster.member("p")
+    cluster.member("q", schedulerName="other")
+    assert cluster.places() == {"p": "", "q": ""}, "pods of other schedulers count, but are not bound"
+    assert cluster.message("p") == f"{UNSCHEDULABLE}, {FEW_SCHEDULED}"
 
 
 @pytest.mark.parametrize("gates", [{"GenericWorkload": True}, {}])
 def test_without_the_gates_pods_do_not_wait(gates: dict[str, bool]) -> None:
     switch(gates)
     try:
-        scene = Grouped()
-        scene.node("n")
-        scene.member("p")
-        assert scene.places() == {"p": "n"}
+        cluster = Grouped()
+        cluster.node("n")
+        cluster.member("p")
+        assert cluster.places() == {"p": "n"}
     finally:
         switch({})

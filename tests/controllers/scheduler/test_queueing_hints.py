@@ -12,7 +12,7 @@ from ctrlmgr.controllers.scheduler.queueing_hints import HINTS, ClusterEvent, Ha
 from ctrlmgr.controllers.scheduler.scheduling_queue import Entry, Waiting, concerns
 from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.profile import FILTERS
-from tests.controllers.scheduler.test_scheduler import Scene
+from tests.controllers.scheduler.test_scheduler import SchedulerCluster
 
 LABELS = {"app": "x"}
 TAINT = {"key": "k", "effect": "NoSchedule"}
@@ -186,21 +186,21 @@ def value(name: str, **labels: str) -> float:
 
 
 def test_a_pod_waits_for_an_event_that_helps_it_and_is_counted() -> None:
-    scene = Scene()
-    scene.node("small")
-    scene.pod("p", cpu="4")
+    cluster = SchedulerCluster()
+    cluster.node("small")
+    cluster.pod("p", cpu="4")
     labels = {"plugin": "NodeResourcesFit", "event": "NodeAdd"}
     skipped = value("scheduler_queueing_hint_execution_duration_seconds_count", **labels, hint="QueueSkip")
     attempts = value("scheduler_schedule_attempts_total", result="unschedulable", profile="default-scheduler")
-    assert scene.places() == {"p": ""}
-    scene.stage.pass_by(5)
-    scene.node("other", cpu="3")
-    scene.stage.work()
+    assert cluster.places() == {"p": ""}
+    cluster.stage.pass_by(5)
+    cluster.node("other", cpu="3")
+    cluster.stage.work()
     found = value("scheduler_queueing_hint_execution_duration_seconds_count", **labels, hint="QueueSkip")
     assert found == skipped + 1
     queued = value("scheduler_queue_incoming_pods_total", queue="active", event="NodeAdd")
-    scene.node("large", cpu="8")
-    assert scene.places() == {"p": "large"}
+    cluster.node("large", cpu="8")
+    assert cluster.places() == {"p": "large"}
     assert value("scheduler_queue_incoming_pods_total", queue="active", event="NodeAdd") == queued + 1
     now = value("scheduler_schedule_attempts_total", result="unschedulable", profile="default-scheduler")
     assert now == attempts + 1, "the node that is too small caused no attempt"
@@ -231,10 +231,10 @@ def renamed(name: str) -> PodInfo:
 
 
 def test_a_pod_is_tried_after_the_scheduler_bound_the_pod_that_it_wants_to_be_near() -> None:
-    scene = Scene()
-    scene.node("n")
-    scene.pod("p", affinity=near())
-    assert scene.places() == {"p": ""}
-    scene.stage.pass_by(2)
-    scene.pod("wanted", labels=LABELS)
-    assert scene.places() == {"p": "n", "wanted": "n"}
+    cluster = SchedulerCluster()
+    cluster.node("n")
+    cluster.pod("p", affinity=near())
+    assert cluster.places() == {"p": ""}
+    cluster.stage.pass_by(2)
+    cluster.pod("wanted", labels=LABELS)
+    assert cluster.places() == {"p": "n", "wanted": "n"}

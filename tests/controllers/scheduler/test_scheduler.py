@@ -14,7 +14,7 @@ NODES = "/api/v1/nodes"
 NAMESPACED = "/api/v1/namespaces/a/pods"
 
 
-class Scene:
+class SchedulerCluster:
     """A cluster with a namespace, and a scheduler that tests run step by step."""
 
     def kinds(self) -> Kinds:
@@ -58,140 +58,140 @@ class Scene:
         status: dict[str, Any] = pod.to_dict()["status"]
         return status
 
-    def told(self, reason: str) -> list[str]:
-        return [message for _, each, message in self.context.told.events if each == reason]
+    def recorded(self, reason: str) -> list[str]:
+        return [message for _, each, message in self.context.recorded.events if each == reason]
 
 
 def test_a_pod_is_bound_to_the_best_scoring_node() -> None:
-    scene = Scene()
-    scene.node("small")
-    scene.node("large", cpu="8")
-    scene.pod("p")
-    assert scene.places() == {"p": "large"}
-    assert scene.told("Scheduled") == ["Successfully assigned a/p to large"]
-    assert scene.context.told.actions["Scheduled"] == "Binding"
-    scheduled = next(each for each in scene.status("p")["conditions"] if each["type"] == "PodScheduled")
+    cluster = SchedulerCluster()
+    cluster.node("small")
+    cluster.node("large", cpu="8")
+    cluster.pod("p")
+    assert cluster.places() == {"p": "large"}
+    assert cluster.recorded("Scheduled") == ["Successfully assigned a/p to large"]
+    assert cluster.context.recorded.actions["Scheduled"] == "Binding"
+    scheduled = next(each for each in cluster.status("p")["conditions"] if each["type"] == "PodScheduled")
     assert scheduled["status"] == "True"
 
 
 def test_an_unschedulable_pod_has_a_reason_and_is_retried_after_a_change() -> None:
-    scene = Scene()
-    scene.node("full", cpu="500m")
-    scene.node("tainted", taints=[{"key": "k", "effect": "NoSchedule"}])
-    scene.pod("p")
-    assert scene.places() == {"p": ""}
+    cluster = SchedulerCluster()
+    cluster.node("full", cpu="500m")
+    cluster.node("tainted", taints=[{"key": "k", "effect": "NoSchedule"}])
+    cluster.pod("p")
+    assert cluster.places() == {"p": ""}
     message = (
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). "
         "no new claims to deallocate, preemption: 0/2 nodes are available: "
         "2 Preemption is not helpful for scheduling."
     )
-    assert scene.told("FailedScheduling") == [message]
-    found = {key: scene.status("p")["conditions"][0][key] for key in ("type", "status", "reason", "message")}
+    assert cluster.recorded("FailedScheduling") == [message]
+    found = {key: cluster.status("p")["conditions"][0][key] for key in ("type", "status", "reason", "message")}
     assert found == {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    scene.node("new")
-    assert scene.places() == {"p": ""}, "its back-off is not over"
-    scene.stage.pass_by(1)
-    assert scene.places() == {"p": "new"}
+    cluster.node("new")
+    assert cluster.places() == {"p": ""}, "its back-off is not over"
+    cluster.stage.pass_by(1)
+    assert cluster.places() == {"p": "new"}
 
 
 def test_without_nodes_the_message_says_so() -> None:
-    scene = Scene()
-    scene.pod("p")
-    assert scene.places() == {"p": ""}
-    assert scene.told("FailedScheduling") == ["no nodes available to schedule pods"]
-    scene.stage.pass_by(1)
-    scene.node("n")
-    assert scene.places() == {"p": "n"}
+    cluster = SchedulerCluster()
+    cluster.pod("p")
+    assert cluster.places() == {"p": ""}
+    assert cluster.recorded("FailedScheduling") == ["no nodes available to schedule pods"]
+    cluster.stage.pass_by(1)
+    cluster.node("n")
+    assert cluster.places() == {"p": "n"}
 
 
 def test_a_bound_pod_counts_at_once() -> None:
-    scene = Scene()
-    scene.node("n")
+    cluster = SchedulerCluster()
+    cluster.node("n")
     for number in range(3):
-        scene.pod(f"p{number}")
-    assert sorted(scene.places().values()) == ["", "n", "n"]
-    scene.stage.delete(
-        f"{NAMESPACED}/{min(name for name, node in scene.places().items() if node)}", gracePeriodSeconds=0
+        cluster.pod(f"p{number}")
+    assert sorted(cluster.places().values()) == ["", "n", "n"]
+    cluster.stage.delete(
+        f"{NAMESPACED}/{min(name for name, node in cluster.places().items() if node)}", gracePeriodSeconds=0
     )
-    scene.stage.pass_by(1)
-    assert sorted(scene.places().values()) == ["n", "n"]
+    cluster.stage.pass_by(1)
+    assert sorted(cluster.places().values()) == ["n", "n"]
 
 
 def test_a_pod_with_a_higher_priority_is_scheduled_first() -> None:
-    scene = Scene()
-    scene.important("high", 100)
-    scene.pod("low", cpu="2")
-    scene.pod("high", cpu="2", priorityClassName="high")
-    scene.node("n")
-    scene.stage.pass_by(1)
-    assert scene.places() == {"low": "", "high": "n"}
+    cluster = SchedulerCluster()
+    cluster.important("high", 100)
+    cluster.pod("low", cpu="2")
+    cluster.pod("high", cpu="2", priorityClassName="high")
+    cluster.node("n")
+    cluster.stage.pass_by(1)
+    assert cluster.places() == {"low": "", "high": "n"}
 
 
 def test_a_pod_with_a_lower_priority_is_preempted() -> None:
-    scene = Scene()
-    scene.important("high", 100)
-    scene.node("n")
-    scene.pod("victim", cpu="2")
-    assert scene.places() == {"victim": "n"}
-    scene.pod("p", cpu="2", priorityClassName="high")
-    scene.stage.work()
-    assert scene.told("FailedScheduling") == ["0/1 nodes are available: 1 Insufficient cpu."]
-    assert scene.status("p")["nominatedNodeName"] == "n"
-    uid = scene.stage.stored(PODS, "p", "a")
+    cluster = SchedulerCluster()
+    cluster.important("high", 100)
+    cluster.node("n")
+    cluster.pod("victim", cpu="2")
+    assert cluster.places() == {"victim": "n"}
+    cluster.pod("p", cpu="2", priorityClassName="high")
+    cluster.stage.work()
+    assert cluster.recorded("FailedScheduling") == ["0/1 nodes are available: 1 Insufficient cpu."]
+    assert cluster.status("p")["nominatedNodeName"] == "n"
+    uid = cluster.stage.stored(PODS, "p", "a")
     assert uid is not None
-    assert scene.told("Preempted") == [f"Preempted by pod {uid.uid} on node n"]
-    assert (scene.context.told.actions["Preempted"], scene.context.told.actions["FailedScheduling"]) == (
+    assert cluster.recorded("Preempted") == [f"Preempted by pod {uid.uid} on node n"]
+    assert (cluster.context.recorded.actions["Preempted"], cluster.context.recorded.actions["FailedScheduling"]) == (
         "Preempting",
         "Scheduling",
     )
-    target = next(each for each in scene.status("victim")["conditions"] if each["type"] == "DisruptionTarget")
+    target = next(each for each in cluster.status("victim")["conditions"] if each["type"] == "DisruptionTarget")
     assert (target["reason"], target["message"]) == (
         "PreemptionByScheduler",
         "default-scheduler: preempting to accommodate a higher priority pod",
     )
-    scene.stage.delete(f"{NAMESPACED}/victim", gracePeriodSeconds=0)
-    scene.stage.pass_by(1)
-    assert scene.places() == {"p": "n"}
+    cluster.stage.delete(f"{NAMESPACED}/victim", gracePeriodSeconds=0)
+    cluster.stage.pass_by(1)
+    assert cluster.places() == {"p": "n"}
 
 
 def test_a_pod_with_scheduling_gates_waits_until_they_are_removed() -> None:
-    scene = Scene()
-    scene.node("n")
-    scene.pod("p", schedulingGates=[{"name": "wait"}])
-    assert scene.places() == {"p": ""}
-    assert scene.told("FailedScheduling") == []
-    scene.stage.patch(f"{NAMESPACED}/p", {"spec": {"schedulingGates": []}})
-    assert scene.places() == {"p": "n"}
+    cluster = SchedulerCluster()
+    cluster.node("n")
+    cluster.pod("p", schedulingGates=[{"name": "wait"}])
+    assert cluster.places() == {"p": ""}
+    assert cluster.recorded("FailedScheduling") == []
+    cluster.stage.patch(f"{NAMESPACED}/p", {"spec": {"schedulingGates": []}})
+    assert cluster.places() == {"p": "n"}
 
 
 def test_pods_of_other_schedulers_are_ignored() -> None:
-    scene = Scene()
-    scene.node("n")
-    scene.pod("p", schedulerName="mine")
-    assert scene.places() == {"p": ""}
+    cluster = SchedulerCluster()
+    cluster.node("n")
+    cluster.pod("p", schedulerName="mine")
+    assert cluster.places() == {"p": ""}
 
 
 def test_a_restarted_scheduler_continues() -> None:
-    scene = Scene()
-    scene.node("n")
-    scene.pod("p")
-    scene.stage.work()
-    scene.pod("q")
-    scene.pod("r")
-    scene.stage.start()
-    assert sorted(scene.places().values()) == ["", "n", "n"]
+    cluster = SchedulerCluster()
+    cluster.node("n")
+    cluster.pod("p")
+    cluster.stage.work()
+    cluster.pod("q")
+    cluster.pod("r")
+    cluster.stage.start()
+    assert sorted(cluster.places().values()) == ["", "n", "n"]
 
 
 def test_spread_and_anti_affinity_consider_new_pods() -> None:
-    scene = Scene()
+    cluster = SchedulerCluster()
     for name in ("one", "two"):
-        scene.node(name, cpu="8")
+        cluster.node(name, cpu="8")
     selector = {"matchLabels": {"app": "x"}}
     term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     for number in range(3):
-        scene.pod(f"p{number}", labels={"app": "x"}, affinity=alone)
-    assert sorted(scene.places().values()) == ["", "one", "two"]
-    assert scene.told("FailedScheduling")[-1].startswith(
+        cluster.pod(f"p{number}", labels={"app": "x"}, affinity=alone)
+    assert sorted(cluster.places().values()) == ["", "one", "two"]
+    assert cluster.recorded("FailedScheduling")[-1].startswith(
         "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. "
     )

@@ -13,7 +13,7 @@ from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
 from ctrlmgr.engine.features.gates import switch
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.kinds.builtin import builtin_kinds
-from tests.controllers.scheduler.test_scheduler import Scene
+from tests.controllers.scheduler.test_scheduler import SchedulerCluster
 
 GROUP = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{GROUP}/namespaces/a/resourceclaims"
@@ -21,7 +21,7 @@ DRIVER = "gpus.example.com"
 IN_VAIN = "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
 
 
-class Devices(Scene):
+class Devices(SchedulerCluster):
     """Return two nodes with two devices each: devices of model `a` on node n1, and of model `b` on node n2."""
 
     def __init__(self) -> None:
@@ -58,15 +58,15 @@ class Devices(Scene):
 
 
 @pytest.fixture
-def scene() -> Devices:
+def cluster() -> Devices:
     return Devices()
 
 
-def test_a_claim_is_allocated_on_the_node_of_its_pod_and_reserved_for_it(scene: Devices) -> None:
-    scene.claim("mine", 'device.attributes["gpus.example.com"].model == "b"')
-    scene.user("p", "mine")
-    assert scene.places() == {"p": "n2"}
-    fields = scene.fields("mine")
+def test_a_claim_is_allocated_on_the_node_of_its_pod_and_reserved_for_it(cluster: Devices) -> None:
+    cluster.claim("mine", 'device.attributes["gpus.example.com"].model == "b"')
+    cluster.user("p", "mine")
+    assert cluster.places() == {"p": "n2"}
+    fields = cluster.fields("mine")
     assert fields["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
     assert [each["name"] for each in fields["status"]["reservedFor"]] == ["p"]
     allocation = fields["status"]["allocation"]
@@ -77,95 +77,95 @@ def test_a_claim_is_allocated_on_the_node_of_its_pod_and_reserved_for_it(scene: 
     assert allocation["allocationTimestamp"]
 
 
-def test_a_device_is_allocated_once_until_its_claim_is_deallocated(scene: Devices) -> None:
+def test_a_device_is_allocated_once_until_its_claim_is_deallocated(cluster: Devices) -> None:
     for name in "abcde":
-        scene.claim(name)
-        scene.user(name, name)
-    assert [*scene.places().values()].count("") == 1
-    given = [device for name in "abcde" for device in scene.devices(name)]
+        cluster.claim(name)
+        cluster.user(name, name)
+    assert [*cluster.places().values()].count("") == 1
+    given = [device for name in "abcde" for device in cluster.devices(name)]
     assert len(given) == len(set(given)) == 4
-    waiting = next(name for name, node in scene.places().items() if not node)
-    told = f"0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, {IN_VAIN}"
-    assert scene.told("FailedScheduling") == [told]
-    free = next(name for name in "abcde" if scene.devices(name))
-    scene.stage.patch(f"{CLAIMS}/{free}/status", {"status": {"allocation": None, "reservedFor": None}})
-    scene.stage.pass_by(60)
-    assert scene.places()[waiting]
+    waiting = next(name for name, node in cluster.places().items() if not node)
+    recorded = f"0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, {IN_VAIN}"
+    assert cluster.recorded("FailedScheduling") == [recorded]
+    free = next(name for name in "abcde" if cluster.devices(name))
+    cluster.stage.patch(f"{CLAIMS}/{free}/status", {"status": {"allocation": None, "reservedFor": None}})
+    cluster.stage.pass_by(60)
+    assert cluster.places()[waiting]
 
 
-def test_a_restarted_scheduler_knows_allocated_devices(scene: Devices) -> None:
-    scene.claim("all", count=2)
-    scene.user("p", "all")
-    place = scene.places()["p"]
-    scene.stage.start()
-    scene.claim("more", count=2)
-    scene.user("q", "more")
-    assert {*scene.places().values()} == {"n1", "n2"}
-    assert all(not each.startswith(place) for each in scene.devices("more"))
+def test_a_restarted_scheduler_knows_allocated_devices(cluster: Devices) -> None:
+    cluster.claim("all", count=2)
+    cluster.user("p", "all")
+    place = cluster.places()["p"]
+    cluster.stage.start()
+    cluster.claim("more", count=2)
+    cluster.user("q", "more")
+    assert {*cluster.places().values()} == {"n1", "n2"}
+    assert all(not each.startswith(place) for each in cluster.devices("more"))
 
 
-def test_two_claims_of_a_pod_are_allocated_on_one_node(scene: Devices) -> None:
-    scene.claim("one")
-    scene.claim("two")
-    scene.user("p", "one", "two")
-    node = scene.places()["p"]
-    assert sorted([*scene.devices("one"), *scene.devices("two")]) == [f"{node}/gpu-0", f"{node}/gpu-1"]
+def test_two_claims_of_a_pod_are_allocated_on_one_node(cluster: Devices) -> None:
+    cluster.claim("one")
+    cluster.claim("two")
+    cluster.user("p", "one", "two")
+    node = cluster.places()["p"]
+    assert sorted([*cluster.devices("one"), *cluster.devices("two")]) == [f"{node}/gpu-0", f"{node}/gpu-1"]
 
 
-def test_a_failing_selector_is_a_scheduler_error(scene: Devices) -> None:
-    scene.claim("mine", 'device.attributes["gpus.example.com"].speed == 1')
-    scene.user("p", "mine")
-    assert scene.places() == {"p": ""}
+def test_a_failing_selector_is_a_scheduler_error(cluster: Devices) -> None:
+    cluster.claim("mine", 'device.attributes["gpus.example.com"].speed == 1')
+    cluster.user("p", "mine")
+    assert cluster.places() == {"p": ""}
     why = "claim a/mine: selector #0: CEL runtime error: no such key: speed"
-    assert scene.told("FailedScheduling") == [f'running "DynamicResources" filter plugin: {why}']
-    (condition,) = scene.status("p")["conditions"]
+    assert cluster.recorded("FailedScheduling") == [f'running "DynamicResources" filter plugin: {why}']
+    (condition,) = cluster.status("p")["conditions"]
     assert condition["reason"] == "SchedulerError"
 
 
-def test_an_attribute_of_a_domain_that_no_device_has_is_no_error(scene: Devices) -> None:
-    scene.claim("mine", 'has(device.attributes["other.example.com"].model)')
-    scene.user("p", "mine")
-    assert scene.places() == {"p": ""}
-    assert "cannot allocate all claims" in scene.told("FailedScheduling")[0]
+def test_an_attribute_of_a_domain_that_no_device_has_is_no_error(cluster: Devices) -> None:
+    cluster.claim("mine", 'has(device.attributes["other.example.com"].model)')
+    cluster.user("p", "mine")
+    assert cluster.places() == {"p": ""}
+    assert "cannot allocate all claims" in cluster.recorded("FailedScheduling")[0]
 
 
-def test_an_unused_claim_on_an_unsuitable_node_is_deallocated(scene: Devices) -> None:
-    scene.claim("mine", 'device.attributes["gpus.example.com"].model == "a"')
-    scene.user("p", "mine")
-    assert scene.places() == {"p": "n1"}
-    scene.stage.patch(f"{CLAIMS}/mine/status", {"status": {"reservedFor": None}})
-    scene.user("q", "mine", nodeSelector={"kubernetes.io/hostname": "n2"})
-    scene.places()
-    assert "deallocation of ResourceClaim completed" in scene.told("FailedScheduling")[0]
-    assert scene.devices("mine") == []
+def test_an_unused_claim_on_an_unsuitable_node_is_deallocated(cluster: Devices) -> None:
+    cluster.claim("mine", 'device.attributes["gpus.example.com"].model == "a"')
+    cluster.user("p", "mine")
+    assert cluster.places() == {"p": "n1"}
+    cluster.stage.patch(f"{CLAIMS}/mine/status", {"status": {"reservedFor": None}})
+    cluster.user("q", "mine", nodeSelector={"kubernetes.io/hostname": "n2"})
+    cluster.places()
+    assert "deallocation of ResourceClaim completed" in cluster.recorded("FailedScheduling")[0]
+    assert cluster.devices("mine") == []
 
 
-def test_a_claim_in_use_is_not_deallocated(scene: Devices) -> None:
-    scene.claim("mine")
-    scene.user("p", "mine", nodeSelector={"kubernetes.io/hostname": "n1"})
-    scene.places()
-    scene.user("q", "mine", nodeSelector={"kubernetes.io/hostname": "n2"})
-    scene.places()
-    assert "still not schedulable" in scene.told("FailedScheduling")[0]
-    assert scene.devices("mine") == ["n1/gpu-0"]
+def test_a_claim_in_use_is_not_deallocated(cluster: Devices) -> None:
+    cluster.claim("mine")
+    cluster.user("p", "mine", nodeSelector={"kubernetes.io/hostname": "n1"})
+    cluster.places()
+    cluster.user("q", "mine", nodeSelector={"kubernetes.io/hostname": "n2"})
+    cluster.places()
+    assert "still not schedulable" in cluster.recorded("FailedScheduling")[0]
+    assert cluster.devices("mine") == ["n1/gpu-0"]
 
 
-def test_pods_share_a_claim(scene: Devices) -> None:
-    scene.claim("mine")
-    scene.user("p", "mine")
-    scene.user("q", "mine")
-    assert len({*scene.places().values()}) == 1
-    assert [each["name"] for each in scene.fields("mine")["status"]["reservedFor"]] == ["p", "q"]
+def test_pods_share_a_claim(cluster: Devices) -> None:
+    cluster.claim("mine")
+    cluster.user("p", "mine")
+    cluster.user("q", "mine")
+    assert len({*cluster.places().values()}) == 1
+    assert [each["name"] for each in cluster.fields("mine")["status"]["reservedFor"]] == ["p", "q"]
 
 
-def test_a_new_device_makes_a_pod_schedulable(scene: Devices) -> None:
-    scene.node("n3")
-    scene.claim("mine", count=3)
-    scene.user("p", "mine")
-    assert scene.places() == {"p": ""}
-    scene.slice("n3", [{"name": f"gpu-{at}"} for at in range(3)])
-    scene.stage.pass_by(60)
-    assert scene.places() == {"p": "n3"}
+def test_a_new_device_makes_a_pod_schedulable(cluster: Devices) -> None:
+    cluster.node("n3")
+    cluster.claim("mine", count=3)
+    cluster.user("p", "mine")
+    assert cluster.places() == {"p": ""}
+    cluster.slice("n3", [{"name": f"gpu-{at}"} for at in range(3)])
+    cluster.stage.pass_by(60)
+    assert cluster.places() == {"p": "n3"}
 
 
 class RuledDevices(Devices):

@@ -14,7 +14,7 @@ from ctrlmgr.controllers.scheduler.controller import build
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.scheduling.cycle import enough
 from ctrlmgr.scheduling.profile import FILTERS, WEIGHTS
-from tests.controllers.scheduler.test_scheduler import Scene
+from tests.controllers.scheduler.test_scheduler import SchedulerCluster
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 
@@ -32,7 +32,7 @@ def arguments(name: str, **fields: Any) -> dict[str, Any]:
     return {"pluginConfig": [{"name": name, "args": fields}]}
 
 
-class ConfiguredScheduler(Scene):
+class ConfiguredScheduler(SchedulerCluster):
     """A cluster whose scheduler has a configuration."""
 
     def __init__(self, folder: Path, *profiles: dict[str, Any]) -> None:
@@ -73,58 +73,58 @@ def test_pods_choose_a_profile_by_their_scheduler_name(tmp_path: Path) -> None:
         "schedulerName": "packing",
         **arguments("NodeResourcesFit", scoringStrategy={"type": "MostAllocated", "resources": [{"name": "cpu"}]}),
     }
-    scene = ConfiguredScheduler(tmp_path, {"schedulerName": "default-scheduler"}, most)
-    scene.node("small")
-    scene.node("large", cpu="8")
-    scene.pod("p", schedulerName="packing")
-    scene.pod("q")
-    scene.pod("r", schedulerName="unknown")
-    assert scene.places() == {"p": "small", "q": "large", "r": ""}
+    cluster = ConfiguredScheduler(tmp_path, {"schedulerName": "default-scheduler"}, most)
+    cluster.node("small")
+    cluster.node("large", cpu="8")
+    cluster.pod("p", schedulerName="packing")
+    cluster.pod("q")
+    cluster.pod("r", schedulerName="unknown")
+    assert cluster.places() == {"p": "small", "q": "large", "r": ""}
 
 
 def test_a_disabled_plugin_refuses_no_node(tmp_path: Path) -> None:
-    scene = ConfiguredScheduler(tmp_path, {"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}})
-    scene.node("n", taints=[{"key": "k", "effect": "NoSchedule"}])
-    scene.pod("p")
-    assert scene.places() == {"p": "n"}
+    cluster = ConfiguredScheduler(tmp_path, {"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}})
+    cluster.node("n", taints=[{"key": "k", "effect": "NoSchedule"}])
+    cluster.pod("p")
+    assert cluster.places() == {"p": "n"}
 
 
 def test_without_preemption_no_pod_is_deleted(tmp_path: Path) -> None:
-    scene = ConfiguredScheduler(tmp_path, {"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}})
-    scene.important("high", 100)
-    scene.node("n")
-    scene.pod("low", cpu="2")
-    scene.places()
-    scene.pod("high", cpu="2", priorityClassName="high")
-    assert scene.places() == {"low": "n", "high": ""}
-    assert scene.told("FailedScheduling") == ["0/1 nodes are available: 1 Insufficient cpu."]
+    cluster = ConfiguredScheduler(tmp_path, {"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}})
+    cluster.important("high", 100)
+    cluster.node("n")
+    cluster.pod("low", cpu="2")
+    cluster.places()
+    cluster.pod("high", cpu="2", priorityClassName="high")
+    assert cluster.places() == {"low": "n", "high": ""}
+    assert cluster.recorded("FailedScheduling") == ["0/1 nodes are available: 1 Insufficient cpu."]
 
 
 def test_the_added_affinity_applies_to_all_pods(tmp_path: Path) -> None:
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["two"]}]}
     added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    scene = ConfiguredScheduler(tmp_path, arguments("NodeAffinity", addedAffinity=added))
-    scene.node("one", cpu="8")
-    scene.pod("p")
-    assert scene.places() == {"p": ""}
-    assert "1 node(s) didn't match scheduler-enforced node affinity" in scene.told("FailedScheduling")[0]
-    scene.node("two")
-    scene.stage.pass_by(1)
-    assert scene.places() == {"p": "two"}
+    cluster = ConfiguredScheduler(tmp_path, arguments("NodeAffinity", addedAffinity=added))
+    cluster.node("one", cpu="8")
+    cluster.pod("p")
+    assert cluster.places() == {"p": ""}
+    assert "1 node(s) didn't match scheduler-enforced node affinity" in cluster.recorded("FailedScheduling")[0]
+    cluster.node("two")
+    cluster.stage.pass_by(1)
+    assert cluster.places() == {"p": "two"}
 
 
 def test_default_constraints_spread_the_pods_of_a_service(tmp_path: Path) -> None:
     constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
     spread = arguments("PodTopologySpread", defaultConstraints=[constraint], defaultingType="List")
-    scene = ConfiguredScheduler(tmp_path, spread)
+    cluster = ConfiguredScheduler(tmp_path, spread)
     service = {"metadata": {"name": "s"}, "spec": {"selector": {"app": "x"}, "ports": [{"port": 80}]}}
-    scene.stage.create("/api/v1/namespaces/a/services", service)
-    scene.node("one", cpu="8")
-    scene.node("two", cpu="8", taints=[{"key": "k", "effect": "NoSchedule"}])
+    cluster.stage.create("/api/v1/namespaces/a/services", service)
+    cluster.node("one", cpu="8")
+    cluster.node("two", cpu="8", taints=[{"key": "k", "effect": "NoSchedule"}])
     for name in "pq":
-        scene.pod(name, labels={"app": "x"})
-    assert sorted(scene.places().values()) == ["", "one"]
-    assert "1 node(s) didn't match pod topology spread constraints" in scene.told("FailedScheduling")[0]
+        cluster.pod(name, labels={"app": "x"})
+    assert sorted(cluster.places().values()) == ["", "one"]
+    assert "1 node(s) didn't match pod topology spread constraints" in cluster.recorded("FailedScheduling")[0]
 
 
 def test_plugin_weights_decide(tmp_path: Path) -> None:

@@ -34,12 +34,12 @@ def test_labels_conflict_if_a_part_that_both_have_or_the_level_differs(label: st
 
 
 def test_a_message_does_not_name_a_pod_in_another_namespace() -> None:
-    told = Conflict("SELinuxLabel", Key("a", "one"), "x", Key("b", "secret"), "y").message
+    recorded = Conflict("SELinuxLabel", Key("a", "one"), "x", Key("b", "secret"), "y").message
     rest = f"conflicts with another pod that uses the same volume as this pod with a different SELinuxLabel. {ENDING}"
-    assert told == f'SELinuxLabel"x" {rest}'
+    assert recorded == f'SELinuxLabel"x" {rest}'
 
 
-class Scene:
+class LabelledVolumeCluster:
     """A claim with a volume of a CSI driver; tests create pods that mount the volume."""
 
     def __init__(self, *, mounts: bool = True) -> None:
@@ -74,7 +74,7 @@ class Scene:
         self.stage.work()
 
     def events(self) -> list[tuple[str, str]]:
-        return [(reason, message) for _, reason, message in self.context.told.events]
+        return [(reason, message) for _, reason, message in self.context.recorded.events]
 
     def conflicts(self) -> list[tuple[str, ...]]:
         return sorted(CONFLICTS.read())
@@ -86,75 +86,75 @@ def uses(mine: str, other: str, theirs: str, name: str) -> str:
 
 
 def test_both_pods_with_conflicting_labels_get_an_event_until_one_terminates() -> None:
-    scene = Scene()
-    scene.pod("one", A)
-    assert scene.events() == []
-    scene.pod("two", B)
+    cluster = LabelledVolumeCluster()
+    cluster.pod("one", A)
+    assert cluster.events() == []
+    cluster.pod("two", B)
     one, two = ":::s0:c1,c2", ":::s0:c3,c4"
-    assert scene.events() == [
+    assert cluster.events() == [
         ("SELinuxLabelConflict", uses(two, "one", one, "SELinuxLabel")),
         ("SELinuxLabelConflict", uses(one, "two", two, "SELinuxLabel")),
     ]
-    assert scene.conflicts() == [
+    assert cluster.conflicts() == [
         ("SELinuxLabel", "a", "one", one, "a", "two", two),
         ("SELinuxLabel", "a", "two", two, "a", "one", one),
     ]
-    scene.stage.patch("/api/v1/namespaces/a/pods/one/status", {"status": {"phase": "Succeeded"}})
-    scene.stage.work()
-    assert scene.conflicts() == []
-    assert len(scene.events()) == 2
+    cluster.stage.patch("/api/v1/namespaces/a/pods/one/status", {"status": {"phase": "Succeeded"}})
+    cluster.stage.work()
+    assert cluster.conflicts() == []
+    assert len(cluster.events()) == 2
 
 
 def test_different_policies_conflict_as_well_as_their_labels() -> None:
-    scene = Scene()
-    scene.pod("one", A)
-    scene.pod("two", A, policy="Recursive")
-    assert [reason for reason, _ in scene.events()] == [
+    cluster = LabelledVolumeCluster()
+    cluster.pod("one", A)
+    cluster.pod("two", A, policy="Recursive")
+    assert [reason for reason, _ in cluster.events()] == [
         *2 * ["SELinuxChangePolicyConflict"],
         *2 * ["SELinuxLabelConflict"],
     ]
-    assert scene.events()[0][1] == uses("Recursive", "one", "MountOption", "SELinuxChangePolicy")
+    assert cluster.events()[0][1] == uses("Recursive", "one", "MountOption", "SELinuxChangePolicy")
 
 
 def test_volumes_without_label_mounts_conflict_after_their_driver_supports_labels() -> None:
-    scene = Scene(mounts=False)
-    scene.pod("one", A)
-    scene.pod("two", B)
-    assert scene.events() == []
-    scene.stage.patch(f"{DRIVERS}/{DRIVER}", {"spec": {"seLinuxMount": True}})
-    scene.stage.work()
-    assert scene.conflicts()[-1][0] == "SELinuxLabel"
+    cluster = LabelledVolumeCluster(mounts=False)
+    cluster.pod("one", A)
+    cluster.pod("two", B)
+    assert cluster.events() == []
+    cluster.stage.patch(f"{DRIVERS}/{DRIVER}", {"spec": {"seLinuxMount": True}})
+    cluster.stage.work()
+    assert cluster.conflicts()[-1][0] == "SELinuxLabel"
 
 
 def test_a_volume_with_two_labels_in_one_pod_is_reported() -> None:
-    scene = Scene()
-    scene.pod("both", A, B)
+    cluster = LabelledVolumeCluster()
+    cluster.pod("both", A, B)
     message = 'Volume "data" is mounted twice with different SELinux labels inside this pod'
-    assert scene.events() == [("MultipleSELinuxLabels", message)]
+    assert cluster.events() == [("MultipleSELinuxLabels", message)]
 
 
 def test_a_pod_whose_claim_is_bound_later_is_checked_after_the_binding() -> None:
-    scene = Scene()
-    scene.pod("one", A)
+    cluster = LabelledVolumeCluster()
+    cluster.pod("one", A)
     size = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     where = "/api/v1/namespaces/a/persistentvolumeclaims"
-    scene.pod("late", B, claim="w")
-    claim = scene.stage.create(where, {"metadata": {"name": "w"}, "spec": {**size, "volumeName": "w"}})
-    assert scene.events() == []
+    cluster.pod("late", B, claim="w")
+    claim = cluster.stage.create(where, {"metadata": {"name": "w"}, "spec": {**size, "volumeName": "w"}})
+    assert cluster.events() == []
     reference = {"namespace": "a", "name": "w", "uid": claim["metadata"]["uid"]}
     source = {"csi": {"driver": DRIVER, "volumeHandle": "h"}, "claimRef": reference}
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], **source}
-    scene.stage.create("/api/v1/persistentvolumes", {"metadata": {"name": "w"}, "spec": spec})
-    scene.stage.work()
-    assert len(scene.events()) == 2
+    cluster.stage.create("/api/v1/persistentvolumes", {"metadata": {"name": "w"}, "spec": spec})
+    cluster.stage.work()
+    assert len(cluster.events()) == 2
 
 
 def test_a_restarted_controller_finds_the_conflicts_again() -> None:
-    scene = Scene()
-    scene.pod("one", A)
-    scene.pod("two", B)
-    before = scene.conflicts()
-    scene.stage.start()
+    cluster = LabelledVolumeCluster()
+    cluster.pod("one", A)
+    cluster.pod("two", B)
+    before = cluster.conflicts()
+    cluster.stage.start()
     gc.collect()
-    scene.stage.work()
-    assert scene.conflicts() == before
+    cluster.stage.work()
+    assert cluster.conflicts() == before

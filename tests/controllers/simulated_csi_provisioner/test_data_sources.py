@@ -10,7 +10,7 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.controllers.persistentvolume_attach_detach.attachable import CLAIMS, VOLUMES
 from ctrlmgr.controllers.simulated_csi_provisioner.data_sources import is_populated, source_problem
 from ctrlmgr.simulation.csi_objects import DRIVER, SNAPSHOT_CONTENTS, SNAPSHOTS
-from tests.controllers.simulated_csi_provisioner.test_simulated_csi_provisioner import SELECTED, Scene
+from tests.controllers.simulated_csi_provisioner.test_simulated_csi_provisioner import SELECTED, ProvisionerCluster
 
 SNAPSHOT = {"apiGroup": SNAPSHOTS.group, "kind": "VolumeSnapshot", "name": "s"}
 CLONE = {"kind": "PersistentVolumeClaim", "name": "old"}
@@ -129,19 +129,21 @@ def test_sources_of_other_kinds_are_left_to_populators(kind: str | None, populat
 
 
 def test_a_claim_waits_for_its_source_and_is_then_provisioned() -> None:
-    scene = Scene()
-    scene.claim(SELECTED, dataSource={"kind": "PersistentVolumeClaim", "name": "old"})
-    assert scene.stage.names(VOLUMES) == []
-    message = {reason: text for _, reason, text in scene.context.told.events}["ProvisioningFailed"]
+    cluster = ProvisionerCluster()
+    cluster.claim(SELECTED, dataSource={"kind": "PersistentVolumeClaim", "name": "old"})
+    assert cluster.stage.names(VOLUMES) == []
+    message = {reason: text for _, reason, text in cluster.context.recorded.events}["ProvisioningFailed"]
     assert message.startswith('failed to provision volume with StorageClass "simulated": error getting handle for')
     path = "/api/v1/namespaces/a/persistentvolumeclaims"
     request = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "v"}
-    made = scene.stage.create(path, {"metadata": {"name": "old"}, "spec": {**request, "storageClassName": "simulated"}})
+    made = cluster.stage.create(
+        path, {"metadata": {"name": "old"}, "spec": {**request, "storageClassName": "simulated"}}
+    )
     reference = {"namespace": "a", "name": "old", "uid": made["metadata"]["uid"]}
     body = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": reference}
     source = {"csi": {"driver": DRIVER, "volumeHandle": "h"}}
-    scene.stage.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": {**body, **source}})
+    cluster.stage.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": {**body, **source}})
     for bound in (f"{path}/old/status", "/api/v1/persistentvolumes/v/status"):
-        scene.stage.patch(bound, {"status": {"phase": "Bound"}})
-    scene.stage.pass_by(60)
-    assert len(scene.stage.names(VOLUMES)) == 2
+        cluster.stage.patch(bound, {"status": {"phase": "Bound"}})
+    cluster.stage.pass_by(60)
+    assert len(cluster.stage.names(VOLUMES)) == 2

@@ -18,7 +18,7 @@ SELECTED = {**ASKS, "volume.kubernetes.io/selected-node": "node-1"}
 RWO = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
-class Scene:
+class ProvisionerCluster:
     """The provisioner, and a simulated node in the zone `a`."""
 
     def __init__(self) -> None:
@@ -49,88 +49,90 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def cluster() -> ProvisionerCluster:
+    return ProvisionerCluster()
 
 
-def test_the_class_and_the_driver_exist_at_the_start_and_keep_changes(scene: Scene) -> None:
-    assert (scene.stage.names(CLASSES), scene.stage.names(DRIVERS)) == (["simulated"], [DRIVER])
+def test_the_class_and_the_driver_exist_at_the_start_and_keep_changes(cluster: ProvisionerCluster) -> None:
+    assert (cluster.stage.names(CLASSES), cluster.stage.names(DRIVERS)) == (["simulated"], [DRIVER])
     path = "/apis/storage.k8s.io/v1/storageclasses/simulated"
-    scene.stage.patch(path, {"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "false"}}})
-    scene.stage.start()
-    scene.stage.work()
-    assert "false" in scene.stage.send("GET", path).body["metadata"]["annotations"].values()
+    cluster.stage.patch(path, {"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "false"}}})
+    cluster.stage.start()
+    cluster.stage.work()
+    assert "false" in cluster.stage.send("GET", path).body["metadata"]["annotations"].values()
 
 
-def test_a_claim_gets_a_volume_in_the_zone_of_the_selected_node(scene: Scene) -> None:
-    claim = scene.claim(SELECTED)
-    volume = scene.volume()
+def test_a_claim_gets_a_volume_in_the_zone_of_the_selected_node(cluster: ProvisionerCluster) -> None:
+    claim = cluster.claim(SELECTED)
+    volume = cluster.volume()
     assert volume["metadata"]["name"] == f"pvc-{claim['metadata']['uid']}"
     assert volume["spec"]["claimRef"]["uid"] == claim["metadata"]["uid"]
     assert volume["spec"]["csi"] == {"driver": DRIVER, "volumeHandle": volume["metadata"]["name"], "fsType": "ext4"}
     (term,) = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
     assert term["matchExpressions"] == [{"key": ZONE, "operator": "In", "values": ["a"]}]
     assert "external-provisioner.volume.kubernetes.io/finalizer" in volume["metadata"]["finalizers"]
-    assert scene.context.told.reasons() == ["Provisioning", "ProvisioningSucceeded"]
+    assert cluster.context.recorded.reasons() == ["Provisioning", "ProvisioningSucceeded"]
 
 
-def test_a_claim_without_a_selected_node_or_of_another_driver_gets_no_volume(scene: Scene) -> None:
-    scene.claim(ASKS)
-    assert scene.stage.names(VOLUMES) == []
-    scene.stage.patch(f"{CLAIMS}/c", {"metadata": {"annotations": {**SELECTED, next(iter(ASKS)): "x.example.com"}}})
-    scene.stage.work()
-    assert scene.stage.names(VOLUMES) == []
-    scene.stage.patch(f"{CLAIMS}/c", {"metadata": {"annotations": SELECTED}})
-    scene.stage.work()
-    assert len(scene.stage.names(VOLUMES)) == 1
+def test_a_claim_without_a_selected_node_or_of_another_driver_gets_no_volume(cluster: ProvisionerCluster) -> None:
+    cluster.claim(ASKS)
+    assert cluster.stage.names(VOLUMES) == []
+    cluster.stage.patch(f"{CLAIMS}/c", {"metadata": {"annotations": {**SELECTED, next(iter(ASKS)): "x.example.com"}}})
+    cluster.stage.work()
+    assert cluster.stage.names(VOLUMES) == []
+    cluster.stage.patch(f"{CLAIMS}/c", {"metadata": {"annotations": SELECTED}})
+    cluster.stage.work()
+    assert len(cluster.stage.names(VOLUMES)) == 1
 
 
-def test_an_immediate_class_places_the_volume_in_a_zone_of_the_nodes(scene: Scene) -> None:
+def test_an_immediate_class_places_the_volume_in_a_zone_of_the_nodes(cluster: ProvisionerCluster) -> None:
     now = {"metadata": {"name": "now"}, "provisioner": DRIVER, "reclaimPolicy": "Retain"}
-    scene.stage.create("/apis/storage.k8s.io/v1/storageclasses", now)
-    scene.claim(ASKS, storageClassName="now", volumeMode="Block")
-    volume = scene.volume()
+    cluster.stage.create("/apis/storage.k8s.io/v1/storageclasses", now)
+    cluster.claim(ASKS, storageClassName="now", volumeMode="Block")
+    volume = cluster.volume()
     assert volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] == ["a"]
     assert "fsType" not in volume["spec"]["csi"]
     assert volume["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
 
 
-def test_a_selected_node_that_no_longer_exists_is_removed(scene: Scene) -> None:
-    scene.claim({**ASKS, "volume.kubernetes.io/selected-node": "gone"})
+def test_a_selected_node_that_no_longer_exists_is_removed(cluster: ProvisionerCluster) -> None:
+    cluster.claim({**ASKS, "volume.kubernetes.io/selected-node": "gone"})
     assert (
         "volume.kubernetes.io/selected-node"
-        not in scene.stage.send("GET", f"{CLAIMS}/c").body["metadata"]["annotations"]
+        not in cluster.stage.send("GET", f"{CLAIMS}/c").body["metadata"]["annotations"]
     )
 
 
-def test_provisioning_fails_while_the_node_is_configured_to_fail(scene: Scene) -> None:
+def test_provisioning_fails_while_the_node_is_configured_to_fail(cluster: ProvisionerCluster) -> None:
     node, phrase = "/api/v1/nodes/node-1", "simulate.ctrlmgr.io/node"
-    scene.stage.patch(node, {"metadata": {"annotations": {phrase: "provisioning error"}}})
-    scene.claim(SELECTED)
-    assert scene.stage.names(VOLUMES) == []
-    assert ("Warning", "ProvisioningFailed") in {each[:2] for each in scene.context.told.events}
-    scene.stage.patch(node, {"metadata": {"annotations": {phrase: None}}})
-    scene.stage.pass_by(300)
-    assert len(scene.stage.names(VOLUMES)) == 1
+    cluster.stage.patch(node, {"metadata": {"annotations": {phrase: "provisioning error"}}})
+    cluster.claim(SELECTED)
+    assert cluster.stage.names(VOLUMES) == []
+    assert ("Warning", "ProvisioningFailed") in {each[:2] for each in cluster.context.recorded.events}
+    cluster.stage.patch(node, {"metadata": {"annotations": {phrase: None}}})
+    cluster.stage.pass_by(300)
+    assert len(cluster.stage.names(VOLUMES)) == 1
 
 
-def test_a_released_volume_is_deleted_after_its_detachment(scene: Scene) -> None:
-    scene.claim(SELECTED)
-    name = scene.volume()["metadata"]["name"]
+def test_a_released_volume_is_deleted_after_its_detachment(cluster: ProvisionerCluster) -> None:
+    cluster.claim(SELECTED)
+    name = cluster.volume()["metadata"]["name"]
     source = {"persistentVolumeName": name}
     attachment = {"metadata": {"name": "x"}, "spec": {"attacher": DRIVER, "nodeName": "node-1", "source": source}}
-    scene.stage.create("/apis/storage.k8s.io/v1/volumeattachments", attachment)
-    scene.stage.patch(VOLUME.format(name), {"metadata": {"finalizers": ["external-attacher/csi-simulate-ctrlmgr-io"]}})
-    scene.release(name)
-    assert "deletionTimestamp" not in scene.volume()["metadata"]
-    scene.stage.delete("/apis/storage.k8s.io/v1/volumeattachments/x")
-    scene.stage.work()
-    assert scene.stage.names(VOLUMES) == []
+    cluster.stage.create("/apis/storage.k8s.io/v1/volumeattachments", attachment)
+    cluster.stage.patch(
+        VOLUME.format(name), {"metadata": {"finalizers": ["external-attacher/csi-simulate-ctrlmgr-io"]}}
+    )
+    cluster.release(name)
+    assert "deletionTimestamp" not in cluster.volume()["metadata"]
+    cluster.stage.delete("/apis/storage.k8s.io/v1/volumeattachments/x")
+    cluster.stage.work()
+    assert cluster.stage.names(VOLUMES) == []
 
 
-def test_a_retained_volume_loses_the_finalizer_and_is_kept(scene: Scene) -> None:
-    scene.claim(SELECTED)
-    name = scene.volume()["metadata"]["name"]
-    scene.stage.patch(VOLUME.format(name), {"spec": {"persistentVolumeReclaimPolicy": "Retain"}})
-    scene.release(name)
-    assert scene.volume()["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
+def test_a_retained_volume_loses_the_finalizer_and_is_kept(cluster: ProvisionerCluster) -> None:
+    cluster.claim(SELECTED)
+    name = cluster.volume()["metadata"]["name"]
+    cluster.stage.patch(VOLUME.format(name), {"spec": {"persistentVolumeReclaimPolicy": "Retain"}})
+    cluster.release(name)
+    assert cluster.volume()["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]

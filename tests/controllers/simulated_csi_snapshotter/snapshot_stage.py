@@ -86,8 +86,8 @@ class SnapshotStage(EverythingStage):
         found: dict[str, Any] = answer.body
         return found
 
-    def told(self) -> Sequence[tuple[str, str, str]]:
-        found: Sequence[tuple[str, str, str]] = self.context.told.events
+    def recorded(self) -> Sequence[tuple[str, str, str]]:
+        found: Sequence[tuple[str, str, str]] = self.context.recorded.events
         return found
 
 

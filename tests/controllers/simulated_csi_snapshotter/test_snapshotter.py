@@ -29,7 +29,7 @@ def test_without_the_definitions_nothing_is_written() -> None:
     stage = SnapshotStage()
     stage.volume()
     assert stage.names(SNAPSHOT_CLASSES) == []
-    assert stage.told() == []
+    assert stage.recorded() == []
 
 
 def test_the_class_exists_after_its_definition_and_stays_deleted(stage: SnapshotStage) -> None:
@@ -51,7 +51,7 @@ def test_a_snapshot_of_a_claim_is_ready(stage: SnapshotStage) -> None:
     assert found["spec"]["source"] == {"volumeHandle": "handle-data"}
     assert found["spec"]["volumeSnapshotRef"]["uid"] == snapshot["metadata"]["uid"]
     assert (found["status"]["restoreSize"], found["status"]["readyToUse"]) == (2 << 30, True)
-    assert [(reason, message) for _, reason, message in stage.told()] == [
+    assert [(reason, message) for _, reason, message in stage.recorded()] == [
         ("CreatingSnapshot", "Waiting for a snapshot shop/snap to be created by the CSI driver."),
         ("SnapshotCreated", "Snapshot shop/snap was successfully created by the CSI driver."),
         ("SnapshotReady", "Snapshot shop/snap is ready to use."),
@@ -98,7 +98,7 @@ def test_a_content_of_another_snapshot_is_refused(stage: SnapshotStage) -> None:
     snapshot = stage.snapshot(volumeSnapshotContentName="mine")
     message = "VolumeSnapshotContent [mine] is bound to a different snapshot"
     assert snapshot["status"]["error"]["message"] == message
-    assert ("Warning", "SnapshotContentMisbound", message) in stage.told()
+    assert ("Warning", "SnapshotContentMisbound", message) in stage.recorded()
 
 
 def test_a_snapshot_of_another_driver_is_ignored(stage: SnapshotStage) -> None:
@@ -118,7 +118,7 @@ def test_a_snapshot_waits_for_its_claim(stage: SnapshotStage) -> None:
     problem = "the PVC later is not yet bound to a PV, will not attempt to take a snapshot"
     message = stage.read(f"{PATHS}/snap")["status"]["error"]["message"]
     assert message.endswith(f'failed to get input parameters to create snapshot snap: "{problem}"')
-    assert ("Warning", "SnapshotContentCreationFailed", message) in stage.told()
+    assert ("Warning", "SnapshotContentCreationFailed", message) in stage.recorded()
 
 
 def test_a_snapshot_from_which_a_claim_is_created_is_not_deleted(stage: SnapshotStage) -> None:
@@ -128,7 +128,7 @@ def test_a_snapshot_from_which_a_claim_is_created_is_not_deleted(stage: Snapshot
     stage.create(CLAIMS, {"metadata": {"name": "new"}, "spec": {**spec, "storageClassName": "simulated"}})
     stage.delete(f"{PATHS}/snap")
     stage.work()
-    assert ("Warning", "SnapshotDeletePending", "Snapshot is being used to restore a PVC") in stage.told()
+    assert ("Warning", "SnapshotDeletePending", "Snapshot is being used to restore a PVC") in stage.recorded()
     stage.patch(f"{CLAIMS}/new", {"metadata": {"finalizers": None}})
     stage.delete(f"{CLAIMS}/new")
     stage.pass_by(60)

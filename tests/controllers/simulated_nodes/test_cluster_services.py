@@ -37,8 +37,8 @@ def slice_of(*, ready: bool) -> Object:
     return Object.from_dict({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", **fields})
 
 
-class Scene:
-    """Return a pod that is bound to a node when it is created."""
+class ServiceObserver:
+    """A pod on a node, and the changes of Services that the pod sees."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -53,63 +53,63 @@ class Scene:
 
 
 def test_each_moment_has_a_result() -> None:
-    scene = Scene()
-    scene.clock.step(5)
-    scene.services.apply(SERVICES, WEB, service())
-    scene.clock.step(5)
-    scene.ready(True)
-    scene.clock.step(5)
-    scene.services.apply(ENDPOINT_SLICES, SLICE, None)
-    scene.clock.step(5)
-    assert [scene.problem(each) for each in (1, 6, 11, 16)] == [UNKNOWN_HOST, REFUSED, "", REFUSED]
-    assert scene.problem(11, "10.96.0.9") == ""
-    assert scene.services.seen_by(POD, scene.time).next_change(0) == 5
+    cluster = ServiceObserver()
+    cluster.clock.step(5)
+    cluster.services.apply(SERVICES, WEB, service())
+    cluster.clock.step(5)
+    cluster.ready(True)
+    cluster.clock.step(5)
+    cluster.services.apply(ENDPOINT_SLICES, SLICE, None)
+    cluster.clock.step(5)
+    assert [cluster.problem(each) for each in (1, 6, 11, 16)] == [UNKNOWN_HOST, REFUSED, "", REFUSED]
+    assert cluster.problem(11, "10.96.0.9") == ""
+    assert cluster.services.seen_by(POD, cluster.time).next_change(0) == 5
 
 
 def test_a_result_is_stable_despite_a_change_in_the_same_second() -> None:
-    scene = Scene()
-    scene.services.apply(SERVICES, WEB, service())
-    scene.clock.step(0.5)
-    assert scene.problem(0.4) == REFUSED
-    scene.ready(True)
-    assert [scene.problem(each) for each in (0.4, 0.5)] == [REFUSED, ""]
+    cluster = ServiceObserver()
+    cluster.services.apply(SERVICES, WEB, service())
+    cluster.clock.step(0.5)
+    assert cluster.problem(0.4) == REFUSED
+    cluster.ready(True)
+    assert [cluster.problem(each) for each in (0.4, 0.5)] == [REFUSED, ""]
 
 
 def test_a_change_is_visible_from_the_start_of_its_second() -> None:
-    scene = Scene()
-    scene.services.apply(SERVICES, WEB, service())
-    scene.clock.step(0.5)
-    scene.ready(True)
-    assert scene.problem(0.4) == ""
+    cluster = ServiceObserver()
+    cluster.services.apply(SERVICES, WEB, service())
+    cluster.clock.step(0.5)
+    cluster.ready(True)
+    assert cluster.problem(0.4) == ""
 
 
 def test_objects_at_the_start_have_always_existed() -> None:
-    scene = Scene()
-    scene.clock.step(60)
-    scene.services.note_service(Change(EventType.ADDED, None, service(), 1, is_listed=True))
-    scene.services.note_slice(Change(EventType.ADDED, None, slice_of(ready=True), 2, is_listed=True))
-    assert scene.problem(1) == ""
-    scene.services.reset(ENDPOINT_SLICES, [])
-    assert scene.problem(1) == REFUSED
+    cluster = ServiceObserver()
+    cluster.clock.step(60)
+    cluster.services.note_service(Change(EventType.ADDED, None, service(), 1, is_listed=True))
+    cluster.services.note_slice(Change(EventType.ADDED, None, slice_of(ready=True), 2, is_listed=True))
+    assert cluster.problem(1) == ""
+    cluster.services.reset(ENDPOINT_SLICES, [])
+    assert cluster.problem(1) == REFUSED
 
 
 def test_a_change_returns_the_pods_that_queried_it() -> None:
-    scene = Scene()
+    cluster = ServiceObserver()
     change = Change(EventType.ADDED, None, service(), 1)
-    scene.problem(0, is_told=False)
-    assert scene.services.askers(change) == []
-    scene.problem(0)
-    scene.services.note_service(change)
-    assert scene.services.askers(change) == [POD]
-    assert scene.services.askers_of_slice(Change(EventType.ADDED, None, slice_of(ready=True), 2)) == [POD]
-    assert scene.services.changes(POD) == 1
-    scene.services.forget(POD)
-    assert (scene.services.askers(change), scene.services.changes(POD)) == ([], 0)
+    cluster.problem(0, is_told=False)
+    assert cluster.services.askers(change) == []
+    cluster.problem(0)
+    cluster.services.note_service(change)
+    assert cluster.services.askers(change) == [POD]
+    assert cluster.services.askers_of_slice(Change(EventType.ADDED, None, slice_of(ready=True), 2)) == [POD]
+    assert cluster.services.changes(POD) == 1
+    cluster.services.forget(POD)
+    assert (cluster.services.askers(change), cluster.services.changes(POD)) == ([], 0)
 
 
 @pytest.mark.parametrize(("host", "problem"), [("localhost", ""), ("example.com", ""), ("web", UNKNOWN_HOST)])
 def test_hosts_outside_the_cluster_are_no_services(host: str, problem: str) -> None:
-    assert Scene().problem(0, host) == problem
+    assert ServiceObserver().problem(0, host) == problem
 
 
 def test_logs_use_the_same_services_as_the_status() -> None:

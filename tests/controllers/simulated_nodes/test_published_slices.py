@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.controllers.simulated_nodes.published_slices import RESOURCE_SLICES
-from tests.controllers.simulated_nodes.scene import Scene
+from tests.controllers.simulated_nodes.simulated_cluster import SimulatedCluster
 
 SLICE = "/apis/resource.k8s.io/v1/resourceslices/node-1-d"
 NODES = """
@@ -19,35 +19,35 @@ NODES = """
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
+def cluster(tmp_path: Path) -> SimulatedCluster:
     path = tmp_path / "nodes.yaml"
     path.write_text(NODES)
-    return Scene(nodes=str(path))
+    return SimulatedCluster(nodes=str(path))
 
 
-def devices(scene: Scene) -> list[dict[str, Any]]:
-    answer = scene.stage.send("GET", SLICE)
+def devices(cluster: SimulatedCluster) -> list[dict[str, Any]]:
+    answer = cluster.stage.send("GET", SLICE)
     assert answer.code == 200, answer.body
     found: list[dict[str, Any]] = answer.body["spec"]["devices"]
     return found
 
 
-def test_nodes_publish_their_devices(scene: Scene) -> None:
-    assert scene.stage.names(RESOURCE_SLICES) == ["node-1-d", "node-2-d"]
-    assert [each["name"] for each in devices(scene)] == ["gpu-0", "gpu-1"]
-    assert devices(scene)[0]["attributes"] == {"model": {"string": "h100"}}
+def test_nodes_publish_their_devices(cluster: SimulatedCluster) -> None:
+    assert cluster.stage.names(RESOURCE_SLICES) == ["node-1-d", "node-2-d"]
+    assert [each["name"] for each in devices(cluster)] == ["gpu-0", "gpu-1"]
+    assert devices(cluster)[0]["attributes"] == {"model": {"string": "h100"}}
 
 
-def test_a_correct_slice_is_not_written(scene: Scene) -> None:
-    before = scene.stage.send("GET", SLICE).body["metadata"]["resourceVersion"]
-    scene.stage.pass_by(600)
-    assert scene.stage.send("GET", SLICE).body["metadata"]["resourceVersion"] == before
+def test_a_correct_slice_is_not_written(cluster: SimulatedCluster) -> None:
+    before = cluster.stage.send("GET", SLICE).body["metadata"]["resourceVersion"]
+    cluster.stage.pass_by(600)
+    assert cluster.stage.send("GET", SLICE).body["metadata"]["resourceVersion"] == before
 
 
-def test_a_changed_slice_and_a_deleted_one_are_restored(scene: Scene) -> None:
-    scene.stage.patch(SLICE, {"spec": {"devices": []}})
-    scene.stage.work()
-    assert len(devices(scene)) == 2
-    scene.stage.delete(SLICE)
-    scene.stage.work()
-    assert len(devices(scene)) == 2
+def test_a_changed_slice_and_a_deleted_one_are_restored(cluster: SimulatedCluster) -> None:
+    cluster.stage.patch(SLICE, {"spec": {"devices": []}})
+    cluster.stage.work()
+    assert len(devices(cluster)) == 2
+    cluster.stage.delete(SLICE)
+    cluster.stage.work()
+    assert len(devices(cluster)) == 2

@@ -10,7 +10,7 @@ from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.simulation.simulated_files import Entry
-from tests.controllers.simulated_nodes.scene import PLACE, Scene
+from tests.controllers.simulated_nodes.simulated_cluster import PLACE, SimulatedCluster
 
 TOOL = {"image": "example.com/tool:1"}
 """A container with an unknown image and an unknown command."""
@@ -48,24 +48,25 @@ TOOL = {"image": "example.com/tool:1"}
     ],
 )
 def test_an_unknown_image_terminates_as_configured(spec: dict[str, Any], container: dict[str, Any], phase: str) -> None:
-    scene = Scene()
-    scene.pod("p", container={**TOOL, **container}, **spec)
-    scene.stage.pass_by(0.9)
-    assert scene.status("p")["phase"] in ("Pending", "Running")
-    scene.stage.pass_by(4)
-    assert scene.status("p")["phase"] == phase
-    assert all(each["restartCount"] == 0 for each in scene.status("p")["containerStatuses"])
+    cluster = SimulatedCluster()
+    cluster.pod("p", container={**TOOL, **container}, **spec)
+    cluster.stage.pass_by(0.9)
+    assert cluster.status("p")["phase"] in ("Pending", "Running")
+    cluster.stage.pass_by(4)
+    assert cluster.status("p")["phase"] == phase
+    assert all(each["restartCount"] == 0 for each in cluster.status("p")["containerStatuses"])
 
 
 def test_an_unknown_command_behaves_as_configured() -> None:
-    scene = Scene(simulated_tasks="run", simulated_servers="exit 3 after 2s")
-    scene.pod("task", container=TOOL, restartPolicy="Never")
-    scene.pod("server", container=TOOL)
-    scene.pod("told", container=TOOL, annotations={"simulate.ctrlmgr.io/pod": "exit 4 after 1s"})
-    scene.stage.pass_by(30)
-    assert scene.status("task")["phase"] == "Running"
+    cluster = SimulatedCluster(simulated_tasks="run", simulated_servers="exit 3 after 2s")
+    cluster.pod("task", container=TOOL, restartPolicy="Never")
+    cluster.pod("server", container=TOOL)
+    cluster.pod("stopped", container=TOOL, annotations={"simulate.ctrlmgr.io/pod": "exit 4 after 1s"})
+    cluster.stage.pass_by(30)
+    assert cluster.status("task")["phase"] == "Running"
     codes = [
-        scene.status(name)["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] for name in ("server", "told")
+        cluster.status(name)["containerStatuses"][0]["lastState"]["terminated"]["exitCode"]
+        for name in ("server", "stopped")
     ]
     assert codes == [3, 4]
 
@@ -74,47 +75,47 @@ def test_an_unknown_command_behaves_as_configured() -> None:
 @pytest.mark.parametrize("phrase", ["never ready", "exit 0 after 1s; never ready", "dance", "fail 2 times"])
 def test_settings_for_unknown_commands_are_endings(name: str, phrase: str) -> None:
     with pytest.raises(SettingsError, match=f"controllers.{name}: "):
-        Scene(**{name: phrase})
+        SimulatedCluster(**{name: phrase})
 
 
 HOST = {"name": "v", "hostPath": {"path": "/data"}}
 MOUNTED = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
 
 
-def host_pod(scene: Scene, name: str, script: str, node: str = "node-1", policy: str = "Never") -> None:
-    scene.pod(name, script, node, container=MOUNTED, volumes=[HOST], restartPolicy=policy)
+def host_pod(cluster: SimulatedCluster, name: str, script: str, node: str = "node-1", policy: str = "Never") -> None:
+    cluster.pod(name, script, node, container=MOUNTED, volumes=[HOST], restartPolicy=policy)
 
 
 def test_pods_share_files_only_on_their_node() -> None:
-    scene = Scene()
-    host_pod(scene, "waits", "until [ -f /v/go ]; do sleep 1; done; exit 0")
-    host_pod(scene, "elsewhere", "sleep 20; [ -f /v/go ]", node="node-2")
-    scene.stage.pass_by(5)
-    assert scene.status("waits")["phase"] == "Running"
-    host_pod(scene, "writes", "sleep 3; touch /v/go; sleep 1")
-    scene.stage.pass_by(10)
-    assert [scene.status(name)["phase"] for name in ("waits", "writes")] == ["Succeeded", "Succeeded"]
-    scene.stage.delete(f"{PLACE}/writes")
-    host_pod(scene, "later", "[ -f /v/go ]")
-    scene.stage.pass_by(20)
-    assert scene.status("later")["phase"] == "Succeeded"
-    assert scene.status("elsewhere")["phase"] == "Failed"
+    cluster = SimulatedCluster()
+    host_pod(cluster, "waits", "until [ -f /v/go ]; do sleep 1; done; exit 0")
+    host_pod(cluster, "elsewhere", "sleep 20; [ -f /v/go ]", node="node-2")
+    cluster.stage.pass_by(5)
+    assert cluster.status("waits")["phase"] == "Running"
+    host_pod(cluster, "writes", "sleep 3; touch /v/go; sleep 1")
+    cluster.stage.pass_by(10)
+    assert [cluster.status(name)["phase"] for name in ("waits", "writes")] == ["Succeeded", "Succeeded"]
+    cluster.stage.delete(f"{PLACE}/writes")
+    host_pod(cluster, "later", "[ -f /v/go ]")
+    cluster.stage.pass_by(20)
+    assert cluster.status("later")["phase"] == "Succeeded"
+    assert cluster.status("elsewhere")["phase"] == "Failed"
 
 
 def test_files_of_a_node_are_recomputed_after_a_restart() -> None:
-    scene = Scene()
-    host_pod(scene, "writes", "touch /v/go; sleep 1000", policy="Always")
-    host_pod(scene, "reads", "sleep 3; [ -f /v/go ] && sleep 1000; exit 3", policy="Always")
-    scene.stage.pass_by(10)
-    before = scene.status("reads")
+    cluster = SimulatedCluster()
+    host_pod(cluster, "writes", "touch /v/go; sleep 1000", policy="Always")
+    host_pod(cluster, "reads", "sleep 3; [ -f /v/go ] && sleep 1000; exit 3", policy="Always")
+    cluster.stage.pass_by(10)
+    before = cluster.status("reads")
     assert "running" in before["containerStatuses"][0]["state"]
-    scene.stage.start()
-    scene.stage.work()
-    scene.stage.pass_by(10)
-    assert scene.status("reads") == before
-    host_pod(scene, "later", "[ -f /v/go ]")
-    scene.stage.pass_by(5)
-    assert scene.status("later")["phase"] == "Succeeded"
+    cluster.stage.start()
+    cluster.stage.work()
+    cluster.stage.pass_by(10)
+    assert cluster.status("reads") == before
+    host_pod(cluster, "later", "[ -f /v/go ]")
+    cluster.stage.pass_by(5)
+    assert cluster.status("later")["phase"] == "Succeeded"
 
 
 def test_later_knowledge_does_not_change_past_results() -> None:

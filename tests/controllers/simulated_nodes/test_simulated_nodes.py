@@ -13,167 +13,167 @@ from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.controllers.simulated_nodes.runtime import ContainerLogReader, SimulatedRuntime
 from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, SettingsError, UnknownError
-from tests.controllers.simulated_nodes.scene import PLACE, Scene
+from tests.controllers.simulated_nodes.simulated_cluster import PLACE, SimulatedCluster
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import MERGE, WorkedStage
 
 
 def test_nodes_are_created_and_renew_their_leases() -> None:
-    scene = Scene()
-    nodes = [each.to_dict() for each in scene.stage.log.snapshot(NODES).objects]
+    cluster = SimulatedCluster()
+    nodes = [each.to_dict() for each in cluster.stage.log.snapshot(NODES).objects]
     assert [each["metadata"]["name"] for each in nodes] == ["node-1", "node-2"]
     found = [each["status"]["addresses"][0]["address"] for each in nodes]
     assert found == ["172.18.0.2", "172.18.0.3"]
     conditions = {each["type"]: each["status"] for each in nodes[0]["status"]["conditions"]}
     assert conditions["Ready"] == "True"
-    before = [each.revision for each in scene.stage.log.snapshot(LEASES).objects]
-    scene.stage.pass_by(11)
-    after = [each.revision for each in scene.stage.log.snapshot(LEASES).objects]
+    before = [each.revision for each in cluster.stage.log.snapshot(LEASES).objects]
+    cluster.stage.pass_by(11)
+    after = [each.revision for each in cluster.stage.log.snapshot(LEASES).objects]
     assert len(before) == 2
     assert all(new > old for new, old in zip(after, before, strict=True))
-    assert {"system:node:node-1", "system:node:node-2"} <= scene.actors()
+    assert {"system:node:node-1", "system:node:node-2"} <= cluster.actors()
 
 
-def renewals(scene: Scene, after: int) -> list[Any]:
-    return [each for each in scene.stage.log.events_after(after, limit=10_000) if each.resource == LEASES]
+def renewals(cluster: SimulatedCluster, after: int) -> list[Any]:
+    return [each for each in cluster.stage.log.events_after(after, limit=10_000) if each.resource == LEASES]
 
 
 def test_due_leases_are_renewed_together_each_by_its_node() -> None:
-    scene = Scene(nodes="5")
-    scene.stage.pass_by(20)
-    head = scene.stage.log.head().revision
-    scene.stage.pass_by(10)
-    found = renewals(scene, head)
+    cluster = SimulatedCluster(nodes="5")
+    cluster.stage.pass_by(20)
+    head = cluster.stage.log.head().revision
+    cluster.stage.pass_by(10)
+    found = renewals(cluster, head)
     assert sorted(each.actor for each in found) == [f"system:node:node-{number}" for number in range(1, 6)]
     assert len({each.recorded_at for each in found}) == 1
 
 
 def test_a_deleted_lease_is_recreated() -> None:
-    scene = Scene()
-    scene.stage.delete("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1")
+    cluster = SimulatedCluster()
+    cluster.stage.delete("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1")
     for _ in range(2):
-        scene.stage.pass_by(11)
-    assert scene.stage.names(LEASES) == ["node-1", "node-2"]
+        cluster.stage.pass_by(11)
+    assert cluster.stage.names(LEASES) == ["node-1", "node-2"]
 
 
 def test_a_deleted_node_is_not_renewed() -> None:
-    scene = Scene()
-    scene.stage.delete("/api/v1/nodes/node-1")
-    scene.stage.pass_by(1)
-    head = scene.stage.log.head().revision
-    scene.stage.pass_by(30)
-    assert {each.actor for each in renewals(scene, head)} == {"system:node:node-2"}
+    cluster = SimulatedCluster()
+    cluster.stage.delete("/api/v1/nodes/node-1")
+    cluster.stage.pass_by(1)
+    head = cluster.stage.log.head().revision
+    cluster.stage.pass_by(30)
+    assert {each.actor for each in renewals(cluster, head)} == {"system:node:node-2"}
 
 
 def test_changed_conditions_of_a_node_are_restored() -> None:
-    scene = Scene()
+    cluster = SimulatedCluster()
     said = {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}
-    scene.stage.send("PATCH", "/api/v1/nodes/node-1/status", {"status": said}, media_type=MERGE)
-    scene.stage.work()
-    scene.stage.pass_by(11)
-    node = scene.stage.stored(NODES, "node-1")
+    cluster.stage.send("PATCH", "/api/v1/nodes/node-1/status", {"status": said}, media_type=MERGE)
+    cluster.stage.work()
+    cluster.stage.pass_by(11)
+    node = cluster.stage.stored(NODES, "node-1")
     assert node is not None
-    told = {each["type"]: each["status"] for each in node.to_dict()["status"]["conditions"]}
-    assert told == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
+    recorded = {each["type"]: each["status"] for each in node.to_dict()["status"]["conditions"]}
+    assert recorded == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
 
 
 def test_a_status_is_reported_every_five_minutes() -> None:
-    scene = Scene()
+    cluster = SimulatedCluster()
 
     def heartbeat() -> str:
-        node = scene.stage.stored(NODES, "node-1")
+        node = cluster.stage.stored(NODES, "node-1")
         assert node is not None
         return str(node.to_dict()["status"]["conditions"][-1]["lastHeartbeatTime"])
 
     first = heartbeat()
-    scene.stage.pass_by(200)
+    cluster.stage.pass_by(200)
     assert heartbeat() == first
-    scene.stage.pass_by(110)
+    cluster.stage.pass_by(110)
     assert heartbeat() > first
 
 
 def test_a_pod_runs_with_an_address_of_its_nodes_range() -> None:
-    scene = Scene()
+    cluster = SimulatedCluster()
     for name in ("p", "q"):
-        scene.pod(name)
-    scene.pod("elsewhere", node="node-2")
-    scene.pod("host", hostNetwork=True)
-    scene.stage.pass_by(2)
-    assert [scene.status(name)["phase"] for name in ("p", "q", "elsewhere", "host")] == ["Running"] * 4
-    found = [scene.status(name)["podIP"] for name in ("p", "q", "elsewhere", "host")]
+        cluster.pod(name)
+    cluster.pod("elsewhere", node="node-2")
+    cluster.pod("host", hostNetwork=True)
+    cluster.stage.pass_by(2)
+    assert [cluster.status(name)["phase"] for name in ("p", "q", "elsewhere", "host")] == ["Running"] * 4
+    found = [cluster.status(name)["podIP"] for name in ("p", "q", "elsewhere", "host")]
     assert found == ["10.0.1.2", "10.0.1.3", "10.0.2.2", "172.18.0.2"]
-    assert scene.context.told.reasons()[:3] == ["Pulled", "Created", "Started"]
+    assert cluster.context.recorded.reasons()[:3] == ["Pulled", "Created", "Started"]
 
 
 def test_a_pod_terminates_after_its_configured_duration() -> None:
-    scene = Scene()
-    scene.pod("p", "sleep 5; exit 3", restartPolicy="Never")
-    scene.stage.pass_by(3)
-    assert scene.status("p")["phase"] == "Running"
-    scene.stage.pass_by(4)
-    assert scene.status("p")["phase"] == "Failed"
+    cluster = SimulatedCluster()
+    cluster.pod("p", "sleep 5; exit 3", restartPolicy="Never")
+    cluster.stage.pass_by(3)
+    assert cluster.status("p")["phase"] == "Running"
+    cluster.stage.pass_by(4)
+    assert cluster.status("p")["phase"] == "Failed"
 
 
 def test_time_can_run_faster() -> None:
-    scene = Scene(simulated_speed=10.0)
-    scene.pod("p", "sleep 60; exit 0", restartPolicy="Never")
-    scene.stage.pass_by(7)
-    assert scene.status("p")["phase"] == "Succeeded"
+    cluster = SimulatedCluster(simulated_speed=10.0)
+    cluster.pod("p", "sleep 60; exit 0", restartPolicy="Never")
+    cluster.stage.pass_by(7)
+    assert cluster.status("p")["phase"] == "Succeeded"
 
 
 def test_a_deleted_pod_is_removed_after_its_containers_stop() -> None:
-    scene = Scene()
-    scene.pod("p")
-    scene.pod("slow", annotations={"simulate.ctrlmgr.io/c": "stop after 5s"})
-    scene.stage.pass_by(2)
+    cluster = SimulatedCluster()
+    cluster.pod("p")
+    cluster.pod("slow", annotations={"simulate.ctrlmgr.io/c": "stop after 5s"})
+    cluster.stage.pass_by(2)
     for name in ("p", "slow"):
-        scene.stage.delete(f"{PLACE}/{name}")
-    scene.stage.pass_by(0.1)
-    assert scene.stage.names(PODS) == ["slow"]
-    scene.stage.pass_by(6)
-    assert scene.stage.names(PODS) == []
+        cluster.stage.delete(f"{PLACE}/{name}")
+    cluster.stage.pass_by(0.1)
+    assert cluster.stage.names(PODS) == ["slow"]
+    cluster.stage.pass_by(6)
+    assert cluster.stage.names(PODS) == []
 
 
 def test_only_labelled_nodes_are_simulated() -> None:
-    scene = Scene()
-    scene.stage.create("/api/v1/nodes", {"metadata": {"name": "real"}})
-    scene.pod("p", node="real")
-    scene.stage.pass_by(30)
-    assert scene.status("p")["phase"] == "Pending"
-    node = scene.stage.stored(NODES, "real")
+    cluster = SimulatedCluster()
+    cluster.stage.create("/api/v1/nodes", {"metadata": {"name": "real"}})
+    cluster.pod("p", node="real")
+    cluster.stage.pass_by(30)
+    assert cluster.status("p")["phase"] == "Pending"
+    node = cluster.stage.stored(NODES, "real")
     assert node is not None
     assert "conditions" not in node.to_dict()["status"]
 
 
 def test_a_lost_node_is_silent_until_its_recovery() -> None:
-    scene = Scene()
-    told = {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "lost"}}}
-    scene.stage.patch("/api/v1/nodes/node-1", told)
-    scene.stage.pass_by(1)
-    head = scene.stage.log.snapshot(LEASES).objects[0].revision
-    scene.pod("p")
-    scene.stage.pass_by(30)
-    assert scene.stage.log.snapshot(LEASES).objects[0].revision == head
-    assert scene.status("p")["phase"] == "Pending"
-    scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": None}}})
-    scene.stage.work()
-    scene.stage.pass_by(2)
-    assert scene.status("p")["phase"] == "Running"
+    cluster = SimulatedCluster()
+    recorded = {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "lost"}}}
+    cluster.stage.patch("/api/v1/nodes/node-1", recorded)
+    cluster.stage.pass_by(1)
+    head = cluster.stage.log.snapshot(LEASES).objects[0].revision
+    cluster.pod("p")
+    cluster.stage.pass_by(30)
+    assert cluster.stage.log.snapshot(LEASES).objects[0].revision == head
+    assert cluster.status("p")["phase"] == "Pending"
+    cluster.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": None}}})
+    cluster.stage.work()
+    cluster.stage.pass_by(2)
+    assert cluster.status("p")["phase"] == "Running"
 
 
 def test_a_slow_node_starts_containers_later() -> None:
-    scene = Scene()
-    scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "slow 5s"}}})
-    scene.pod("p")
-    scene.pod("q", node="node-2")
-    scene.stage.pass_by(3)
-    assert [scene.status(name)["phase"] for name in ("p", "q")] == ["Pending", "Running"]
-    scene.stage.pass_by(3)
-    before = scene.status("p")
+    cluster = SimulatedCluster()
+    cluster.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "slow 5s"}}})
+    cluster.pod("p")
+    cluster.pod("q", node="node-2")
+    cluster.stage.pass_by(3)
+    assert [cluster.status(name)["phase"] for name in ("p", "q")] == ["Pending", "Running"]
+    cluster.stage.pass_by(3)
+    before = cluster.status("p")
     assert before["phase"] == "Running"
-    scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": None}}})
-    scene.stage.pass_by(3)
-    assert scene.status("p") == before
+    cluster.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": None}}})
+    cluster.stage.pass_by(3)
+    assert cluster.status("p") == before
 
 
 @pytest.mark.parametrize(
@@ -196,48 +196,48 @@ def test_a_slow_node_starts_containers_later() -> None:
 def test_a_node_rejects_pods_it_cannot_run(
     first: dict[str, Any], second: dict[str, Any], reason: str, message: str
 ) -> None:
-    scene = Scene()
-    scene.pod("p", **first)
-    scene.stage.pass_by(1)
-    scene.pod("q", **second)
-    scene.stage.pass_by(1)
-    status = scene.status("q")
+    cluster = SimulatedCluster()
+    cluster.pod("p", **first)
+    cluster.stage.pass_by(1)
+    cluster.pod("q", **second)
+    cluster.stage.pass_by(1)
+    status = cluster.status("q")
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", reason, message)
 
 
 def test_an_invalid_annotation_is_reported() -> None:
-    scene = Scene()
-    scene.pod("p", "frobnicate", annotations={"simulate.ctrlmgr.io/pod": "dance"})
-    scene.stage.pass_by(2)
-    assert scene.status("p")["phase"] == "Running"
-    told = {reason: message for _, reason, message in scene.context.told.events}
-    assert "'dance' is not a valid phrase" in told["SimulatedBehaviour"]
-    assert told["SimulatedCommand"].startswith("the simulation does not know the command 'frobnicate'")
+    cluster = SimulatedCluster()
+    cluster.pod("p", "frobnicate", annotations={"simulate.ctrlmgr.io/pod": "dance"})
+    cluster.stage.pass_by(2)
+    assert cluster.status("p")["phase"] == "Running"
+    recorded = {reason: message for _, reason, message in cluster.context.recorded.events}
+    assert "'dance' is not a valid phrase" in recorded["SimulatedBehaviour"]
+    assert recorded["SimulatedCommand"].startswith("the simulation does not know the command 'frobnicate'")
 
 
 def test_an_invalid_annotation_of_a_node_is_reported_once() -> None:
-    scene = Scene()
-    scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "sideways"}}})
-    scene.stage.work()
-    scene.stage.pass_by(400)
-    told = [message for _, reason, message in scene.context.told.events if reason == "SimulatedBehaviour"]
-    assert len(told) == 1
-    assert "'sideways' is not a valid phrase" in told[0]
+    cluster = SimulatedCluster()
+    cluster.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "sideways"}}})
+    cluster.stage.work()
+    cluster.stage.pass_by(400)
+    recorded = [message for _, reason, message in cluster.context.recorded.events if reason == "SimulatedBehaviour"]
+    assert len(recorded) == 1
+    assert "'sideways' is not a valid phrase" in recorded[0]
 
 
 def test_a_restarted_simulation_continues() -> None:
-    scene = Scene()
-    scene.pod("p", "sleep 5; exit 0", restartPolicy="Never")
-    scene.stage.pass_by(2)
-    scene.stage.start()
-    scene.stage.work()
-    scene.stage.pass_by(5)
-    assert scene.status("p")["phase"] == "Succeeded"
+    cluster = SimulatedCluster()
+    cluster.pod("p", "sleep 5; exit 0", restartPolicy="Never")
+    cluster.stage.pass_by(2)
+    cluster.stage.start()
+    cluster.stage.work()
+    cluster.stage.pass_by(5)
+    assert cluster.status("p")["phase"] == "Succeeded"
 
 
-def reading(scene: Scene, **options: Any) -> ContainerLogReader:
-    runtime = SimulatedRuntime(Rules(), 1.0, clock=scene.stage.clock)
-    pod, node = scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1")
+def reading(cluster: SimulatedCluster, **options: Any) -> ContainerLogReader:
+    runtime = SimulatedRuntime(Rules(), 1.0, clock=cluster.stage.clock)
+    pod, node = cluster.stage.stored(PODS, "p", "a"), cluster.stage.stored(NODES, "node-1")
     assert pod is not None
     assert runtime.logs(pod, None, LogOptions(**options)) is None
     found = runtime.logs(pod, node, LogOptions(**options))
@@ -245,75 +245,75 @@ def reading(scene: Scene, **options: Any) -> ContainerLogReader:
     return found
 
 
-def more(scene: Scene, read: ContainerLogReader) -> tuple[bytes, float | None]:
-    piece = read.more(scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1"))
+def more(cluster: SimulatedCluster, read: ContainerLogReader) -> tuple[bytes, float | None]:
+    piece = read.more(cluster.stage.stored(PODS, "p", "a"), cluster.stage.stored(NODES, "node-1"))
     return piece.data, None if piece.wait is None else round(piece.wait, 1)
 
 
 def test_logs() -> None:
-    scene = Scene()
-    scene.pod("p", "echo hello; sleep 2; echo world; sleep 100")
-    scene.stage.pass_by(2)
-    assert more(scene, reading(scene)) == (b"hello\n", None)
-    assert more(scene, reading(scene, limit_bytes=3)) == (b"hel", None)
-    scene.stage.pass_by(2)
-    assert more(scene, reading(scene, since_seconds=2)) == (b"world\n", None)
-    stamped, _ = more(scene, reading(scene, timestamps=True, tail_lines=1))
+    cluster = SimulatedCluster()
+    cluster.pod("p", "echo hello; sleep 2; echo world; sleep 100")
+    cluster.stage.pass_by(2)
+    assert more(cluster, reading(cluster)) == (b"hello\n", None)
+    assert more(cluster, reading(cluster, limit_bytes=3)) == (b"hel", None)
+    cluster.stage.pass_by(2)
+    assert more(cluster, reading(cluster, since_seconds=2)) == (b"world\n", None)
+    stamped, _ = more(cluster, reading(cluster, timestamps=True, tail_lines=1))
     assert re.fullmatch(rb"[-0-9]+T[:0-9]+\.400000000Z world\n", stamped)
     with pytest.raises(BadRequest, match="container x is not valid for pod p"):
-        reading(scene, container="x")
+        reading(cluster, container="x")
 
 
 def test_a_pod_before_its_start_has_no_log() -> None:
-    scene = Scene()
-    scene.stage.clock.step(0.9)  # well into a second
+    cluster = SimulatedCluster()
+    cluster.stage.clock.step(0.9)  # well into a second
     container = {"name": "c", "image": "example.com/app:1", "command": ["sh", "-c", "echo hello; sleep 100"]}
-    scene.stage.create(PLACE, {"metadata": {"name": "p"}, "spec": {"nodeName": "node-1", "containers": [container]}})
+    cluster.stage.create(PLACE, {"metadata": {"name": "p"}, "spec": {"nodeName": "node-1", "containers": [container]}})
     with pytest.raises(BadRequest, match='container "c" in pod "p" is waiting to start: ContainerCreating'):
-        reading(scene)
-    scene.stage.work()
-    scene.stage.pass_by(1)
-    assert more(scene, reading(scene)) == (b"hello\n", None)
+        reading(cluster)
+    cluster.stage.work()
+    cluster.stage.pass_by(1)
+    assert more(cluster, reading(cluster)) == (b"hello\n", None)
 
 
 def test_following_a_log_ends_with_its_run() -> None:
-    scene = Scene()
-    scene.pod("p", "echo one; sleep 3; echo two; sleep 3; exit 1")
-    scene.stage.pass_by(1)
-    read, short = reading(scene, follow=True), reading(scene, follow=True, limit_bytes=5)
-    assert more(scene, read) == (b"one\n", 2.4)
-    assert more(scene, short) == (b"one\n", 2.4)
-    assert more(scene, read) == (b"", 2.4)
-    scene.stage.pass_by(3)
-    assert more(scene, read) == (b"two\n", 2.4)
-    assert more(scene, short) == (b"t", None)
-    scene.stage.pass_by(3)
-    assert more(scene, read) == (b"", None)
+    cluster = SimulatedCluster()
+    cluster.pod("p", "echo one; sleep 3; echo two; sleep 3; exit 1")
+    cluster.stage.pass_by(1)
+    read, short = reading(cluster, follow=True), reading(cluster, follow=True, limit_bytes=5)
+    assert more(cluster, read) == (b"one\n", 2.4)
+    assert more(cluster, short) == (b"one\n", 2.4)
+    assert more(cluster, read) == (b"", 2.4)
+    cluster.stage.pass_by(3)
+    assert more(cluster, read) == (b"two\n", 2.4)
+    assert more(cluster, short) == (b"t", None)
+    cluster.stage.pass_by(3)
+    assert more(cluster, read) == (b"", None)
 
 
 def test_following_a_log_ends_with_its_pod() -> None:
-    scene = Scene()
-    scene.pod("p", "echo one; sleep 3; echo two; sleep 1000", terminationGracePeriodSeconds=0)
-    scene.stage.pass_by(1)
-    read, told = reading(scene, follow=True), reading(scene, follow=True)
-    assert more(scene, read) == (b"one\n", 2.4)
-    scene.stage.patch(f"{PLACE}/p", {"metadata": {"annotations": {"simulate.ctrlmgr.io/pod": "exit 3 after 5s"}}})
-    scene.stage.work()
-    scene.stage.pass_by(2)
-    assert more(scene, told)[1] == pytest.approx(3.0)
-    scene.stage.pass_by(4)
-    assert more(scene, told)[1] is None
-    scene.stage.send("DELETE", f"{PLACE}/p")
-    scene.stage.work()
-    assert more(scene, read)[1] is None
+    cluster = SimulatedCluster()
+    cluster.pod("p", "echo one; sleep 3; echo two; sleep 1000", terminationGracePeriodSeconds=0)
+    cluster.stage.pass_by(1)
+    read, recorded = reading(cluster, follow=True), reading(cluster, follow=True)
+    assert more(cluster, read) == (b"one\n", 2.4)
+    cluster.stage.patch(f"{PLACE}/p", {"metadata": {"annotations": {"simulate.ctrlmgr.io/pod": "exit 3 after 5s"}}})
+    cluster.stage.work()
+    cluster.stage.pass_by(2)
+    assert more(cluster, recorded)[1] == pytest.approx(3.0)
+    cluster.stage.pass_by(4)
+    assert more(cluster, recorded)[1] is None
+    cluster.stage.send("DELETE", f"{PLACE}/p")
+    cluster.stage.work()
+    assert more(cluster, read)[1] is None
 
 
 def test_an_executed_command_keeps_its_files_for_the_next() -> None:
-    scene = Scene()
-    scene.pod("p", "sleep 100")
-    scene.stage.pass_by(2)
-    executions = SimulatedRuntime(Rules(), 1.0, clock=scene.stage.clock).executions
-    pod, node = scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1")
+    cluster = SimulatedCluster()
+    cluster.pod("p", "sleep 100")
+    cluster.stage.pass_by(2)
+    executions = SimulatedRuntime(Rules(), 1.0, clock=cluster.stage.clock).executions
+    pod, node = cluster.stage.stored(PODS, "p", "a"), cluster.stage.stored(NODES, "node-1")
     assert pod is not None
     assert node is not None
     name = pod.to_dict()["spec"]["containers"][0]["name"]
@@ -327,7 +327,7 @@ def test_an_executed_command_keeps_its_files_for_the_next() -> None:
 
 def test_the_simulated_duration_must_pass() -> None:
     with pytest.raises(SettingsError, match="time must pass"):
-        Scene(simulated_speed=0.0)
+        SimulatedCluster(simulated_speed=0.0)
 
 
 def balanced() -> tuple[WorkedStage, Callable[[str], list[str]]]:

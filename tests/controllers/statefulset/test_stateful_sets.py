@@ -211,13 +211,13 @@ def test_edited_labels_are_restored(stage: WorkloadStage) -> None:
     stage.patch("pods", "db-0", {"metadata": {"labels": {"statefulset.kubernetes.io/pod-name": "edited"}}})
     stage.settle()
     assert stage.get("pods", "db-0")["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] == "db-0"
-    assert "SuccessfulUpdate: Update Pod db-0 in StatefulSet db successful" in stage.told.all
+    assert "SuccessfulUpdate: Update Pod db-0 in StatefulSet db successful" in stage.recorded.all
 
 
 def test_creations_emit_kubernetes_events(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(1, **claims()))
     stage.settle()
-    assert stage.told.all == [
+    assert stage.recorded.all == [
         "SuccessfulCreate: Create Claim data-db-0 Pod db-0 in StatefulSet db success",
         "SuccessfulCreate: Create Pod db-0 in StatefulSet db successful",
     ]
@@ -231,16 +231,16 @@ def test_a_terminating_claim_is_reported_as_a_failure_to_create_the_pod(stage: W
     stage.create(SETS, stateful_set(1, **claims()))
     stage.work()
     message = "Create Pod db-0 in StatefulSet db failed error: pvc data-db-0 is being deleted"
-    assert stage.told.all[0] == f"FailedCreate: {message}"
+    assert stage.recorded.all[0] == f"FailedCreate: {message}"
 
 
 def test_a_refused_pod_is_reported_and_retried_with_backoff(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(1, template=template(LABELS, priorityClassName="none-such")))
     stage.work()
-    assert stage.told.all[0].startswith("FailedCreate: Create Pod db-0 in StatefulSet db failed error: ")
-    before = len(stage.told.all)
+    assert stage.recorded.all[0].startswith("FailedCreate: Create Pod db-0 in StatefulSet db failed error: ")
+    before = len(stage.recorded.all)
     stage.pass_by(60)
-    assert len(stage.told.all) - before < 15
+    assert len(stage.recorded.all) - before < 15
 
 
 def test_a_reconciled_stateful_set_is_not_written(stage: WorkloadStage) -> None:

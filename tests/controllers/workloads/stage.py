@@ -56,7 +56,7 @@ class WorkloadStage(Stage):
     def __init__(self, *makers: Maker, killed_at_every_write: bool = False) -> None:
         super().__init__()
         self.random = Random(1)
-        self.told = EventList()
+        self.recorded = EventList()
         self._makers = makers
         self._kill = killed_at_every_write
         self._nodes = 0
@@ -81,7 +81,7 @@ class WorkloadStage(Stage):
             clock=self.clock,
             random=self.random,
             writer=lambda descriptor: self._client(descriptor.as_user),
-            told=self.told,
+            recorded=self.recorded,
         )
 
     def _client(self, user: User) -> EngineClient:

@@ -41,7 +41,7 @@ _APPS = "/apis/apps/v1/namespaces/{}"
 _CORE = "/api/v1/namespaces/{}"
 
 
-class Scene:
+class NamespaceUsers:
     """The event log, the clock of the log, and the users that write to it."""
 
     def __init__(self, objects: Sequence[Object] = ()) -> None:
@@ -80,10 +80,10 @@ class Scene:
                 self.ask("PATCH", path.format(DOOMED), {"metadata": {"finalizers": None}})
 
 
-def stage(scene: Scene) -> Stage:
+def stage(cluster: NamespaceUsers) -> Stage:
     """Return a cluster for a scenario."""
-    made = Stage(log=scene.log, seed=7)
-    made.clock = scene.clock
+    made = Stage(log=cluster.log, seed=7)
+    made.clock = cluster.clock
     return made
 
 
@@ -93,24 +93,24 @@ class Process:
     The process crashes before its append number `lives` + 1; if `late` is set, it crashes right after this append.
     """
 
-    def __init__(self, scene: Scene, lives: int = FOR_EVER, *, late: bool = False) -> None:
+    def __init__(self, cluster: NamespaceUsers, lives: int = FOR_EVER, *, late: bool = False) -> None:
         """Start a process that knows only the data in the log."""
-        self._scene = scene
+        self._scene = cluster
         self._lives = lives
         self._late = late
         self.appends = 0
-        stage_ = stage(scene)
+        stage_ = stage(cluster)
         self._driver = _Driver(self, stage_)
-        self.informers = Informers(scene.log, stage_.feed, clock=scene.clock)
+        self.informers = Informers(cluster.log, stage_.feed, clock=cluster.clock)
 
         def client(descriptor: ControllerDescriptor[Any]) -> EngineClient:
             return EngineClient(stage_.engine, self._run, Requester(f"{CONTROLLERS}{descriptor.name}"))
 
         context = HandContext(
             informers=self.informers,
-            event_log=scene.log,
+            event_log=cluster.log,
             engine=stage_.engine,
-            clock=scene.clock,
+            clock=cluster.clock,
             random=Random(1),
             writer=client,
         )
@@ -177,20 +177,20 @@ _HELD = (
 @cache
 def beginning() -> tuple[Object, ...]:
     """Return objects in two namespaces with equal content, one of which is deleted, and cluster-scoped objects."""
-    scene = Scene()
-    scene.ask("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
+    cluster = NamespaceUsers()
+    cluster.ask("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
     for namespace in (DOOMED, "other"):
-        scene.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-        _fill(scene, namespace)
-    return tuple(scene.objects())
+        cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        _fill(cluster, namespace)
+    return tuple(cluster.objects())
 
 
-def _fill(scene: Scene, namespace: str) -> None:
+def _fill(cluster: NamespaceUsers, namespace: str) -> None:
     core, apps = _CORE.format(namespace), _APPS.format(namespace)
 
     def create(path: str, name: str, **fields: Any) -> Any:
         metadata = {"name": name, **fields.pop("metadata", {})}
-        return scene.ask("POST", path, {"metadata": metadata, **fields})
+        return cluster.ask("POST", path, {"metadata": metadata, **fields})
 
     for number in range(9):
         create(f"{core}/configmaps", f"config-{number}", data={"a": "b"})

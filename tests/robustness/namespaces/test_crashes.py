@@ -26,36 +26,40 @@ from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.faults import new_seed
 from tests.robustness.histories.run import RunSetup
 from tests.robustness.namespaces.deletion import Plan, delete
-from tests.robustness.namespaces.stage import DOOMED, GRACE, HOLD, Process, Scene, beginning
+from tests.robustness.namespaces.stage import DOOMED, GRACE, HOLD, NamespaceUsers, Process, beginning
 from tests.robustness.places import on_postgres, on_sqlite
 
-STEPS: Sequence[Callable[[Scene], None]] = (Scene.doom, Scene.end_pods, Scene.release)
+STEPS: Sequence[Callable[[NamespaceUsers], None]] = (
+    NamespaceUsers.doom,
+    NamespaceUsers.end_pods,
+    NamespaceUsers.release,
+)
 
-Start = Callable[[Scene], Process]
+Start = Callable[[NamespaceUsers], Process]
 """A function that starts the process that follows after a crash."""
 
 
-def delete_the_namespace(first: Start, following: Start) -> tuple[Scene, Process]:
+def delete_the_namespace(first: Start, following: Start) -> tuple[NamespaceUsers, Process]:
     """Run the scenario; return the final state, and the last process."""
-    scene = Scene(beginning())
-    process = first(scene)
+    users = NamespaceUsers(beginning())
+    process = first(users)
     for step in STEPS:
-        step(scene)
+        step(users)
         while True:
             try:
                 process.settle()
                 break
             except LogClosed:
-                process = following(scene)
-    return scene, process
+                process = following(users)
+    return users, process
 
 
-def check(scene: Scene) -> None:
+def check(users: NamespaceUsers) -> None:
     """Check the final state, and check that no object was deleted wrongly."""
-    assert [body_of(obj) for obj in scene.objects()] == [body_of(obj) for obj in beginning() if is_outside(obj)]
+    assert [body_of(obj) for obj in users.objects()] == [body_of(obj) for obj in beginning() if is_outside(obj)]
     left = {obj.key: obj for obj in beginning() if obj.namespace == DOOMED and obj.resource == PODS}
     gone = False
-    for event in scene.events():
+    for event in users.events():
         assert not is_outside(event.object), event
         assert not gone, f"{event} came after the namespace had gone"
         gone = event.resource == NAMESPACES and event.type is EventType.DELETED
@@ -85,17 +89,17 @@ def body_of(obj: Object) -> tuple[str, bytes]:
     return str(obj.resource), obj.body
 
 
-def immortal(scene: Scene) -> Process:
-    return Process(scene)
+def immortal(users: NamespaceUsers) -> Process:
+    return Process(users)
 
 
 def mortal(lives: int, *, late: bool) -> Start:
-    return lambda scene: Process(scene, lives, late=late)
+    return lambda users: Process(users, lives, late=late)
 
 
 def test_the_scenario_covers_all_features() -> None:
-    scene, process = delete_the_namespace(immortal, immortal)
-    check(scene)
+    users, process = delete_the_namespace(immortal, immortal)
+    check(users)
     inside = [obj for obj in beginning() if obj.namespace == DOOMED]
     assert len(inside) >= 35
     assert sum(HOLD in (obj.metadata.finalizers or ()) for obj in inside) == 4
@@ -106,19 +110,19 @@ def test_the_scenario_covers_all_features() -> None:
 def test_the_process_can_crash_before_every_append(late: bool) -> None:
     _, whole = delete_the_namespace(immortal, immortal)
     for lives in range(whole.appends):
-        scene, _ = delete_the_namespace(mortal(lives, late=late), immortal)
-        check(scene)
+        users, _ = delete_the_namespace(mortal(lives, late=late), immortal)
+        check(users)
 
 
 def test_the_process_can_crash_after_every_append() -> None:
     deaths = []
 
-    def short_lived(scene: Scene) -> Process:
-        deaths.append(scene)
-        return Process(scene, 0, late=True)
+    def short_lived(users: NamespaceUsers) -> Process:
+        deaths.append(users)
+        return Process(users, 0, late=True)
 
-    scene, _ = delete_the_namespace(short_lived, short_lived)
-    check(scene)
+    users, _ = delete_the_namespace(short_lived, short_lived)
+    check(users)
     assert len(deaths) > 40
 
 
@@ -126,32 +130,32 @@ def test_the_process_can_crash_after_every_append() -> None:
 def test_the_process_can_crash_repeatedly(seed: int) -> None:
     draw = Random(seed)
 
-    def some_lives(scene: Scene) -> Process:
-        return Process(scene, draw.randrange(12), late=draw.random() < 0.5)
+    def some_lives(users: NamespaceUsers) -> Process:
+        return Process(users, draw.randrange(12), late=draw.random() < 0.5)
 
-    scene, _ = delete_the_namespace(some_lives, some_lives)
-    check(scene)
+    users, _ = delete_the_namespace(some_lives, some_lives)
+    check(users)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_two_concurrent_writers_do_not_conflict(seed: int) -> None:
     draw = Random(seed)
-    scene = Scene(beginning())
-    processes = [Process(scene), Process(scene)]
+    users = NamespaceUsers(beginning())
+    processes = [Process(users), Process(users)]
     for step in STEPS:
-        step(scene)
+        step(users)
         for _ in range(10):
             while any(process.work() for process in draw.sample(processes, 2)):
                 pass
-            scene.clock.step(GRACE)
-    check(scene)
+            users.clock.step(GRACE)
+    check(users)
 
 
 class OvertakenProcess(Process):
     """A process during whose work another client writes: after the first append of the process, `then` is called."""
 
-    def __init__(self, scene: Scene, then: Callable[[], None]) -> None:
-        super().__init__(scene)
+    def __init__(self, users: NamespaceUsers, then: Callable[[], None]) -> None:
+        super().__init__(users)
         self._then = then
 
     def appended(self) -> None:
@@ -163,22 +167,22 @@ class OvertakenProcess(Process):
 
 
 def test_a_recreated_namespace_is_another_namespace() -> None:
-    scene = Scene(beginning())
+    users = NamespaceUsers(beginning())
 
     def finish_and_make_anew() -> None:
-        other = Process(scene)
+        other = Process(users)
         other.settle()
-        scene.release()
+        users.release()
         other.settle()
-        scene.ask("POST", "/api/v1/namespaces", {"metadata": {"name": DOOMED}})
+        users.ask("POST", "/api/v1/namespaces", {"metadata": {"name": DOOMED}})
         for kind in ("configmaps", "services", "pods"):
-            scene.ask("POST", f"/api/v1/namespaces/{DOOMED}/{kind}", FRESH[kind])
+            users.ask("POST", f"/api/v1/namespaces/{DOOMED}/{kind}", FRESH[kind])
 
-    scene.ask("DELETE", f"/api/v1/namespaces/{DOOMED}/pods", {"gracePeriodSeconds": 0})
-    scene.ask("PATCH", f"/api/v1/namespaces/{DOOMED}/pods/held", {"metadata": {"finalizers": None}})
-    scene.doom()
-    OvertakenProcess(scene, finish_and_make_anew).settle()
-    left = [obj for obj in scene.objects() if obj.namespace == DOOMED]
+    users.ask("DELETE", f"/api/v1/namespaces/{DOOMED}/pods", {"gracePeriodSeconds": 0})
+    users.ask("PATCH", f"/api/v1/namespaces/{DOOMED}/pods/held", {"metadata": {"finalizers": None}})
+    users.doom()
+    OvertakenProcess(users, finish_and_make_anew).settle()
+    left = [obj for obj in users.objects() if obj.namespace == DOOMED]
     assert [(obj.resource.plural, obj.name, obj.is_terminating) for obj in left] == [
         ("configmaps", "fresh", False),
         ("pods", "fresh", False),
@@ -196,67 +200,67 @@ FRESH: dict[str, Any] = {
 # Creates by a process with an outdated cache.
 
 
-def creation(scene: Scene, name: str = "late") -> Operation[Answer]:
+def creation(users: NamespaceUsers, name: str = "late") -> Operation[Answer]:
     """Return the operation that creates a ConfigMap; the operation is not started yet."""
-    kind = scene.people.kinds.stored(Resource("", "configmaps"))
+    kind = users.people.kinds.stored(Resource("", "configmaps"))
     assert kind is not None
     fields = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}}
     body = Body("application/json", json.dumps(fields).encode())
-    return scene.people.engine.create(Target(kind, DOOMED, ""), body, WriteOptions(), Requester("alice"))
+    return users.people.engine.create(Target(kind, DOOMED, ""), body, WriteOptions(), Requester("alice"))
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3], ids=["terminating", "being emptied", "gone"])
 def test_a_creation_decided_before_the_deletion_is_refused(steps: int) -> None:
-    scene = Scene(beginning())
-    operation = creation(scene)
+    users = NamespaceUsers(beginning())
+    operation = creation(users)
     command = next(operation)
-    process = Process(scene)
+    process = Process(users)
     for step in STEPS[:steps]:
-        step(scene)
+        step(users)
         process.settle()
     error = NotFound if steps == 3 else Forbidden
     with pytest.raises(error) as refused:
-        scene.people.driver.run(resumed(operation, command))
+        users.people.driver.run(resumed(operation, command))
     assert refused.value.code == (404 if steps == 3 else 403)
     for step in STEPS[steps:]:
-        step(scene)
+        step(users)
         process.settle()
-    check(scene)
+    check(users)
 
 
 def test_a_creation_survives_an_unrelated_change_of_its_namespace() -> None:
-    scene = Scene(beginning())
-    operation = creation(scene)
+    users = NamespaceUsers(beginning())
+    operation = creation(users)
     command = next(operation)
-    scene.ask("PATCH", f"/api/v1/namespaces/{DOOMED}", {"metadata": {"labels": {"a": "b"}}})
-    assert scene.people.driver.run(resumed(operation, command)).code == 201
+    users.ask("PATCH", f"/api/v1/namespaces/{DOOMED}", {"metadata": {"labels": {"a": "b"}}})
+    assert users.people.driver.run(resumed(operation, command)).code == 201
 
 
 def test_a_controllers_creation_decided_before_the_deletion_is_refused() -> None:
-    scene = Scene(beginning())
+    users = NamespaceUsers(beginning())
     late = Object.from_dict({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "e", "namespace": DOOMED}})
-    feed = EventWindow(scene.log, clock=scene.clock)
-    behind = Informers(scene.log, feed, clock=scene.clock)
+    feed = EventWindow(users.log, clock=users.clock)
+    behind = Informers(users.log, feed, clock=users.clock)
     behind.informer(NAMESPACES)
     behind.sync()
-    state = InformerState(behind, scene.log)
+    state = InformerState(behind, users.log)
 
     def reach(revision: int, patience: float) -> bool:
         feed.catch_up()
         return behind.step() > 0
 
     engine = WriteEngine(
-        scene.people.kinds,
+        users.people.kinds,
         state,
-        clock=scene.clock,
+        clock=users.clock,
         random=Random(1),
-        admission=default_chain(scene.people.kinds, scene.clock),
+        admission=default_chain(users.people.kinds, users.clock),
     )
-    client = EngineClient(engine, ControllerRunner(scene.log, state, reach), Requester("controller"), canonical=True)
-    scene.ask("PATCH", f"/api/v1/namespaces/{DOOMED}", {"metadata": {"labels": {"a": "b"}}})
+    client = EngineClient(engine, ControllerRunner(users.log, state, reach), Requester("controller"), canonical=True)
+    users.ask("PATCH", f"/api/v1/namespaces/{DOOMED}", {"metadata": {"labels": {"a": "b"}}})
     client.create(late)
-    client.delete(scene.log.get(ENDPOINTS, late.key) or late)
-    scene.doom()
+    client.delete(users.log.get(ENDPOINTS, late.key) or late)
+    users.doom()
     with pytest.raises(NamespaceTerminating):
         client.create(late)
 

@@ -18,7 +18,7 @@ from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.authz.authorization_webhook import WebhookAuthorizer
 from ctrlmgr.testing import FakeClock
-from tests.server.reviewing import Answering, kubeconfig
+from tests.server.reviewing import ReviewServer, kubeconfig
 
 JANE = User("jane", "7", ("dev",), {"a": ("b",)})
 PODS = Attributes("get", "/api/v1/namespaces/n/pods/p", "", "v1", "pods", "log", "n", "p")
@@ -26,8 +26,8 @@ YES = {"allowed": True, "reason": "she may"}
 
 
 @pytest.fixture
-def answering() -> Iterator[Answering]:
-    made = Answering("SubjectAccessReview", YES)
+def review_server() -> Iterator[ReviewServer]:
+    made = ReviewServer("SubjectAccessReview", YES)
     yield made
     made.stop()
 
@@ -38,8 +38,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def config(tmp_path: Path, answering: Answering) -> Path:
-    return kubeconfig(tmp_path, answering.url)
+def config(tmp_path: Path, review_server: ReviewServer) -> Path:
+    return kubeconfig(tmp_path, review_server.url)
 
 
 @pytest.fixture
@@ -80,15 +80,17 @@ def ask(authorizer: WebhookAuthorizer, asked: Attributes = PODS) -> Verdict:
     ],
 )
 def test_the_authorizer_returns_the_webhooks_decision(
-    authorizer: WebhookAuthorizer, answering: Answering, status: object, decision: Decision, error: str
+    authorizer: WebhookAuthorizer, review_server: ReviewServer, status: object, decision: Decision, error: str
 ) -> None:
-    answering.status = status
+    review_server.status = status
     assert ask(authorizer) == Verdict(decision, "she may", error)
 
 
-def test_the_review_has_all_attributes_of_the_request(authorizer: WebhookAuthorizer, answering: Answering) -> None:
+def test_the_review_has_all_attributes_of_the_request(
+    authorizer: WebhookAuthorizer, review_server: ReviewServer
+) -> None:
     ask(authorizer, PODS._replace(fields=(Requirement("spec.nodeName", "In", ("n1",)),)))
-    [review] = answering.asked
+    [review] = review_server.asked
     assert review["apiVersion"] == "authorization.k8s.io/v1"
     resource = {"namespace": "n", "verb": "get", "version": "v1", "resource": "pods", "subresource": "log", "name": "p"}
     selector = {"requirements": [{"key": "spec.nodeName", "operator": "In", "values": ["n1"]}]}
@@ -101,9 +103,11 @@ def test_the_review_has_all_attributes_of_the_request(authorizer: WebhookAuthori
     }
 
 
-def test_the_old_version_has_other_names_for_groups(config: Path, answering: Answering, clock: FakeClock) -> None:
+def test_the_old_version_has_other_names_for_groups(
+    config: Path, review_server: ReviewServer, clock: FakeClock
+) -> None:
     ask(WebhookAuthorizer(Webhook(config), clock=clock), path_attributes("get", "/metrics"))
-    [review] = answering.asked
+    [review] = review_server.asked
     assert review["apiVersion"] == "authorization.k8s.io/v1beta1"
     assert review["spec"]["group"] == ["dev"]
     assert review["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
@@ -111,9 +115,9 @@ def test_the_old_version_has_other_names_for_groups(config: Path, answering: Ans
 
 @pytest.mark.parametrize(("allowed", "lasts"), [(True, 300.0), (False, 30.0)])
 def test_a_decision_is_cached(
-    authorizer: WebhookAuthorizer, answering: Answering, clock: FakeClock, *, allowed: bool, lasts: float
+    authorizer: WebhookAuthorizer, review_server: ReviewServer, clock: FakeClock, *, allowed: bool, lasts: float
 ) -> None:
-    answering.status = {"allowed": allowed}
+    review_server.status = {"allowed": allowed}
     assert authorizer.authorize(JANE, PODS) is None
     ask(authorizer)
     clock.step(lasts - 1)
@@ -124,29 +128,31 @@ def test_a_decision_is_cached(
     clock.step(2)
     assert authorizer.authorize(JANE, PODS) is None
     ask(authorizer)
-    assert len(answering.asked) == 2
+    assert len(review_server.asked) == 2
 
 
 def test_the_decision_about_a_very_long_request_is_not_cached(
-    authorizer: WebhookAuthorizer, answering: Answering
+    authorizer: WebhookAuthorizer, review_server: ReviewServer
 ) -> None:
     asked = path_attributes("get", "/" + "x" * 10_000)
     assert ask(authorizer, asked).allows
     assert authorizer.authorize(JANE, asked) is None
 
 
-def test_a_failing_webhook_is_retried(authorizer: WebhookAuthorizer, answering: Answering) -> None:
-    answering.failures = 1
+def test_a_failing_webhook_is_retried(authorizer: WebhookAuthorizer, review_server: ReviewServer) -> None:
+    review_server.failures = 1
     assert ask(authorizer).allows
-    assert len(answering.asked) == 2
+    assert len(review_server.asked) == 2
 
 
-def test_a_failed_call_has_no_opinion_and_is_not_cached(authorizer: WebhookAuthorizer, answering: Answering) -> None:
-    answering.status = "yes"
+def test_a_failed_call_has_no_opinion_and_is_not_cached(
+    authorizer: WebhookAuthorizer, review_server: ReviewServer
+) -> None:
+    review_server.status = "yes"
     verdict = ask(authorizer)
     assert verdict.decision is Decision.NO_OPINION
     assert verdict.error
-    answering.status = YES
+    review_server.status = YES
     assert ask(authorizer).allows
 
 
@@ -166,44 +172,46 @@ def test_an_unusable_kubeconfig_is_refused(tmp_path: Path, clock: FakeClock) -> 
         WebhookAuthorizer(Webhook(tmp_path / "none"), clock=clock)
 
 
-def test_the_webhook_is_called_if_all_conditions_are_true(config: Path, clock: FakeClock, answering: Answering) -> None:
+def test_the_webhook_is_called_if_all_conditions_are_true(
+    config: Path, clock: FakeClock, review_server: ReviewServer
+) -> None:
     authorizer = conditional(config, clock, "request.user == 'jane'", "request.resourceAttributes.subresource == 'log'")
     assert authorizer.authorize(JANE, PODS) is None
     assert ask(authorizer) == Verdict(Decision.ALLOW, "she may")
     assert authorizer.authorize(JANE, PODS) == Verdict(Decision.ALLOW, "she may"), "the answer is believed"
-    assert len(answering.asked) == 1
+    assert len(review_server.asked) == 1
 
 
 @pytest.mark.parametrize("denies_unasked", [True, False])
 def test_a_false_condition_skips_the_webhook(
-    config: Path, clock: FakeClock, answering: Answering, *, denies_unasked: bool
+    config: Path, clock: FakeClock, review_server: ReviewServer, *, denies_unasked: bool
 ) -> None:
     before, evaluated = counted("exclusions_total"), counted("evaluation_seconds_count")
     sources = ("request.extra.none[0] == 'a'", "request.user != 'jane'")
     authorizer = conditional(config, clock, *sources, denies_unasked=denies_unasked)
     assert authorizer.authorize(JANE, PODS) is NO_OPINION
     assert ask(authorizer) is NO_OPINION
-    assert answering.asked == []
+    assert review_server.asked == []
     assert counted("exclusions_total") == before + 2
     assert counted("evaluation_seconds_count") == evaluated + 2
 
 
 @pytest.mark.parametrize(("denies_unasked", "decision"), [(True, Decision.DENY), (False, Decision.NO_OPINION)])
 def test_failing_conditions_are_handled_like_a_failed_call(
-    config: Path, clock: FakeClock, answering: Answering, decision: Decision, *, denies_unasked: bool
+    config: Path, clock: FakeClock, review_server: ReviewServer, decision: Decision, *, denies_unasked: bool
 ) -> None:
     failures, exclusions = counted("evaluation_errors_total"), counted("exclusions_total")
     authorizer = conditional(config, clock, "request.extra.none[0] == 'a'", "true", denies_unasked=denies_unasked)
     problem = "expression 'request.extra.none[0] == 'a'' resulted in error: no such key: none"
     assert authorizer.authorize(JANE, PODS) == Verdict(decision, "", f"cel evaluation error: {problem}")
-    assert answering.asked == []
+    assert review_server.asked == []
     assert (counted("evaluation_errors_total"), counted("exclusions_total")) == (failures + 1, exclusions)
 
 
 def test_conditions_read_version_v1_for_any_review_version(
-    config: Path, clock: FakeClock, answering: Answering
+    config: Path, clock: FakeClock, review_server: ReviewServer
 ) -> None:
     condition = ConditionCompiler(FUNCTIONS).compile("'dev' in request.groups")
     authorizer = WebhookAuthorizer(Webhook(config, "v1beta1", conditions=(condition,)), clock=clock)
     assert ask(authorizer).allows
-    assert answering.asked[0]["spec"]["group"] == ["dev"]
+    assert review_server.asked[0]["spec"]["group"] == ["dev"]

@@ -27,8 +27,8 @@ from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.kubelets.shares import TunnelShares
 from tests.e2e.serving import until
+from tests.server.kubelets.kubelet_site import KubeletSite, a_scene, read
 from tests.server.kubelets.raw_kubelet import SUCCESS
-from tests.server.kubelets.scene import Scene, a_scene, read
 
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -72,33 +72,33 @@ ACCESS, KEPT = Access(), MemoryAudit()
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeletSite]:
     folder: Path = tmp_path_factory.mktemp("kubelets")
     (folder / "policy.yaml").write_text(json.dumps(POLICY))
     auditing = Auditing(read_policy(folder / "policy.yaml"), [KEPT], clock=SystemClock())
-    with a_scene(folder, access=ACCESS, auditing=auditing) as scene:
-        yield scene
+    with a_scene(folder, access=ACCESS, auditing=auditing) as cluster:
+        yield cluster
 
 
 def as_(user: str) -> str:
     return f"Authorization: {user}\r\n"
 
 
-def test_a_stream_requires_create_on_its_subresource(scene: Scene) -> None:
+def test_a_stream_requires_create_on_its_subresource(cluster: KubeletSite) -> None:
     pod = {("get", "pods"), ("create", "pods"), ("get", "pods/exec"), ("create", "pods/attach")}
     ACCESS.rights["eve"] = pod
-    refused = read(scene.exec("good", headers=as_("eve")))
+    refused = read(cluster.exec("good", headers=as_("eve")))
     assert refused.startswith(b"HTTP/1.1 403")
     assert b'pods \\"p\\" is forbidden' in refused
     ACCESS.rights["eve"] = pod - {("get", "pods/exec")}
-    assert b'cannot get resource \\"pods/exec\\"' in read(scene.exec("good", headers=as_("eve")))
+    assert b'cannot get resource \\"pods/exec\\"' in read(cluster.exec("good", headers=as_("eve")))
     ACCESS.rights["eve"] = pod | {("create", "pods/exec")}
-    assert SUCCESS in read(scene.exec("good", headers=as_("eve")))
+    assert SUCCESS in read(cluster.exec("good", headers=as_("eve")))
 
 
-def test_a_stream_is_audited_as_a_request_for_its_subresource(scene: Scene) -> None:
+def test_a_stream_is_audited_as_a_request_for_its_subresource(cluster: KubeletSite) -> None:
     KEPT.events.clear()
-    read(scene.exec("good"))
+    read(cluster.exec("good"))
     until(lambda: [each["stage"] for each in KEPT.events][-1:] == ["ResponseComplete"])
     event = KEPT.events[-1]
     assert (event["verb"], event["responseStatus"]["code"]) == ("get", 101)
@@ -122,11 +122,11 @@ class NoCommands:
         raise attributes.forbidden("no commands here")
 
 
-def test_admission_checks_the_options_of_a_connection(scene: Scene) -> None:
-    engine, plugin = scene.made.backend.engine, NoCommands()
+def test_admission_checks_the_options_of_a_connection(cluster: KubeletSite) -> None:
+    engine, plugin = cluster.made.backend.engine, NoCommands()
     before, engine.admission = engine.admission, cast("Any", plugin)
     try:
-        refused = read(scene.exec("good"))
+        refused = read(cluster.exec("good"))
     finally:
         engine.admission = before
     assert refused.startswith(b"HTTP/1.1 403")
@@ -143,35 +143,38 @@ def open_streams() -> float:
     )
 
 
-def test_an_open_stream_is_counted(scene: Scene) -> None:
+def test_an_open_stream_is_counted(cluster: KubeletSite) -> None:
     assert open_streams() == 0
-    with scene.exec("waits") as connection:
+    with cluster.exec("waits") as connection:
         assert connection.recv(12) == b"HTTP/1.1 101"
         assert open_streams() == 1
     until(lambda: open_streams() == 0)
 
 
-def test_a_user_with_too_many_streams_gets_retry_after(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_with_too_many_streams_gets_retry_after(cluster: KubeletSite, monkeypatch: pytest.MonkeyPatch) -> None:
     ACCESS.rights["joe"] = ACCESS.rights["jane"] = {("get", "pods/exec"), ("create", "pods/exec")}
-    assert SUCCESS in read(scene.exec("good", headers=as_("joe")))
-    monkeypatch.setattr(scene.proxies[0], "_shares", TunnelShares(10, 1))
-    with scene.exec("waits", headers=as_("joe")) as connection:
+    assert SUCCESS in read(cluster.exec("good", headers=as_("joe")))
+    monkeypatch.setattr(cluster.proxies[0], "_shares", TunnelShares(10, 1))
+    with cluster.exec("waits", headers=as_("joe")) as connection:
         assert connection.recv(12) == b"HTTP/1.1 101"
-        refused = read(scene.exec("good", headers=as_("joe")))
+        refused = read(cluster.exec("good", headers=as_("joe")))
         assert refused.startswith(b"HTTP/1.1 429")
         assert b"retry-after: 1" in refused.lower()
-        assert SUCCESS in read(scene.exec("good", headers=as_("jane")))
+        assert SUCCESS in read(cluster.exec("good", headers=as_("jane")))
 
 
 def test_a_stream_ends_when_its_right_is_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_revalidation, "EVERY", 0.05)
     access = Access()
     access.rights["ann"] = access.rights["bob"] = {("get", "pods/exec"), ("create", "pods/exec")}
-    with a_scene(tmp_path, access=access) as scene:
-        with scene.exec("waits", headers=as_("bob")) as other, scene.exec("waits", headers=as_("ann")) as connection:
+    with a_scene(tmp_path, access=access) as cluster:
+        with (
+            cluster.exec("waits", headers=as_("bob")) as other,
+            cluster.exec("waits", headers=as_("ann")) as connection,
+        ):
             for each in (other, connection):
                 assert each.recv(12) == b"HTTP/1.1 101"
             access.rights["ann"] = {("get", "pods/exec")}
             read(connection)  # to the end of the stream
-            scene.kubelet.wait_for_open(1)
-        scene.kubelet.wait_for_open(0)
+            cluster.kubelet.wait_for_open(1)
+        cluster.kubelet.wait_for_open(0)

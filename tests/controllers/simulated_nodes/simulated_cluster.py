@@ -13,7 +13,7 @@ from tests.controllers.worked_stage import WorkedStage
 PLACE = "/api/v1/namespaces/a/pods"
 
 
-class Scene:
+class SimulatedCluster:
     """A cluster with two simulated nodes, each with a pod CIDR."""
 
     def __init__(self, **options: Any) -> None:

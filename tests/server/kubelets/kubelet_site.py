@@ -49,7 +49,7 @@ class ConnectionResources(NamedTuple):
     """The number of Python objects for connections and requests; these objects hold all buffers."""
 
 
-class Scene(NamedTuple):
+class KubeletSite(NamedTuple):
     site: Site
     made: ApplicationAndLog
     kubelet: RawKubelet
@@ -111,7 +111,7 @@ def authority(name: str) -> Issued:
 
 
 @contextmanager
-def a_scene(folder: Path, **more: Any) -> Iterator[Scene]:
+def a_scene(folder: Path, **more: Any) -> Iterator[KubeletSite]:
     """Run a server, a kubelet with the pods `p`, and the pods `other` and `elsewhere` on kubelets with wrong
     certificates.
 
@@ -139,7 +139,7 @@ def a_scene(folder: Path, **more: Any) -> Iterator[Scene]:
         ports = {"p": good.port, "other": other.port, "elsewhere": elsewhere.port, "silent": silent.getsockname()[1]}
         for name, port in ports.items():
             place(site, name, port)
-        yield Scene(site, made, good, proxies)
+        yield KubeletSite(site, made, good, proxies)
 
 
 def place(site: Site, name: str, port: int) -> None:
