@@ -134,7 +134,7 @@ class Cluster(Stage):
             clock=self.clock,
             random=Random(descriptor.name),
             writer=lambda descriptor: client,
-            told=self.told,
+            recorded=self.told,
             engine=self.engine,
             apiserver=EngineClient(self.engine, self._run, Requester("system:apiserver")),
             root_ca="a certificate",
