@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection, Engine, column, inspect, select, table
 from sqlalchemy.exc import DBAPIError
 
 from ctrlmgr.clock import Clock
@@ -49,11 +49,11 @@ def oldest_supported(connection: Connection) -> str | None:
     return _value(connection, schema_support.name, schema_support.c.oldest.name)
 
 
-def _value(connection: Connection, table: str, column: str) -> str | None:
-    """Return the value of a table that has one column and one row; None if the table or the row is missing."""
-    if not inspect(connection).has_table(table):
+def _value(connection: Connection, relation: str, name: str) -> str | None:
+    """Return the value in column `name` of a table with one row; None if the table or the row is missing."""
+    if not inspect(connection).has_table(relation):
         return None
-    found = connection.execute(text(f"SELECT {column} FROM {table}")).scalar()
+    found = connection.execute(select(column(name)).select_from(table(relation))).scalar()
     return str(found) if found is not None else None
 
 

@@ -233,6 +233,7 @@ def test_a_newer_schema_is_refused(log: SQLiteEventLog, path: Path) -> None:
     log.close()
     with damaged(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE schema_support SET oldest = '9999'")
     with pytest.raises(SchemaOutdated, match="upgrade ctrlmgr"):
         migrate_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1))
 

@@ -74,10 +74,10 @@ def test_json_is_one_complete_document(run: Run, diverging: Path) -> None:
 def test_the_report_names_the_controllers_without_replay(run: Run, diverging: Path) -> None:
     arguments = (
         "--controllers",
-        "endpoints,attachdetach,resourceclaim-controller,horizontal-pod-autoscaler-controller",
+        "endpoints,nodelifecycle,garbage-collector-controller,horizontal-pod-autoscaler-controller",
     )
     report = json.loads(run("replay", str(diverging), "-o", "json", *arguments).out)
-    assert report["notReplayed"] == ["persistentvolume-attach-detach-controller", "resourceclaim-controller"]
+    assert report["notReplayed"] == ["garbage-collector-controller", "node-lifecycle-controller"]
     line = "skipped      controllers that have no replay; -o json prints their names"
     assert line in run("replay", str(diverging), *arguments).out.splitlines()
     assert line not in run("replay", str(diverging), "--controllers", "endpoints").out.splitlines()
