@@ -1,8 +1,8 @@
 """Measures how many events several processes together append to one log on PostgreSQL, by the size of the objects.
 
-Each process appends changes of its own objects with 64 callers, as `bench.postgres` does. The content of each object is
-random. All appends of all processes form one order, so the row of `log_head` is locked from the start of an append
-until its commit. The benchmark prints three things for each size and number of processes:
+No two processes append changes of the same object. Each process has 64 callers, as `bench.postgres` has. The content of
+each object is random. All appends of all processes form one order, so an append locks the row of `log_head` until its
+commit. The benchmark prints three things for each size and number of processes:
 
 - The rate of all processes together, compared with the rate of one process in the same run.
 - The CPU time per event, of the writing process and of PostgreSQL. If the machine had more cores, the CPU time of the

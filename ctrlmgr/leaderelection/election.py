@@ -67,7 +67,7 @@ class _TermRunnable:
 
 
 class _Running:
-    """Runs each runnable of one term on a thread of its own."""
+    """Runs each runnable of one term on a separate thread."""
 
     def __init__(self, term: int, runnables: Sequence[Runnable], *, clock: Clock, ended: Callable[[], None]) -> None:
         """Start the runnables of the term; the last runnable to end calls `ended`."""

@@ -48,8 +48,9 @@ class Timing(NamedTuple):
 
 
 LONGEST: Final = 10
-"""The maximum duration of another client's lease that the elector respects, as a multiple of its own lease duration.
-The maximum is necessary, because another client may have written any duration into the lease.
+"""The maximum duration of another client's lease that the elector respects, in lease durations of the elector.
+
+The elector limits the duration, because another client may have written any duration into the lease.
 """
 
 

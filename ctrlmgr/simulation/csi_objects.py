@@ -18,6 +18,8 @@ ZONE: Final = "topology.kubernetes.io/zone"
 SNAPSHOTS: Final = Resource("snapshot.storage.k8s.io", "volumesnapshots")
 SNAPSHOT_CONTENTS: Final = Resource("snapshot.storage.k8s.io", "volumesnapshotcontents")
 SNAPSHOT_CLASSES: Final = Resource("snapshot.storage.k8s.io", "volumesnapshotclasses")
+DEFAULT_SNAPSHOT_CLASS: Final = "snapshot.storage.kubernetes.io/is-default-class"
+"""The annotation of the VolumeSnapshotClass for snapshots that name no class."""
 VOLUMES_PER_NODE: Final = 127
 """The maximum number of volumes that the driver attaches to a node."""
 MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
@@ -42,7 +44,7 @@ def snapshot_class() -> dict[str, Any]:
     return {
         "kind": "VolumeSnapshotClass",
         "apiVersion": f"{SNAPSHOT_CLASSES.group}/v1",
-        "metadata": {"name": CLASS, "annotations": {"snapshot.storage.kubernetes.io/is-default-class": "true"}},
+        "metadata": {"name": CLASS, "annotations": {DEFAULT_SNAPSHOT_CLASS: "true"}},
         "driver": DRIVER,
         "deletionPolicy": "Delete",
     }

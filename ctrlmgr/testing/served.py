@@ -98,7 +98,7 @@ class ServerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of a server that has ended by itself; None while it runs, and after `stop()`."""
+        """The exit code of a server that has exited unexpectedly; None while it runs, and after `stop()`."""
         return self._process.poll() if self._process else None
 
     @property

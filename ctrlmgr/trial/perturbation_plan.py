@@ -19,6 +19,7 @@ import yaml
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.trial.proxy.operator_request import Call
+from ctrlmgr.trial.yaml_files import read_document
 
 
 class Kind(NamedTuple):
@@ -105,10 +106,7 @@ class Plan(NamedTuple):
 
 def load(file: Path) -> Plan:
     """Read a plan; raises `SettingsError` if the file cannot be read or is no plan."""
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{file}: cannot be read as YAML: {error}") from error
+    document = read_document(file)
     entries = document.get("perturbations") if isinstance(document, Mapping) else None
     if not isinstance(entries, list) or len(document) > 1:
         raise SettingsError(f"{file}: a plan is a mapping whose only key `perturbations` has a list")

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.opening import open_log_for_reading
 
 DATABASE = "ctrlmgr.db"
 """The name of the log's file in the folder of a run."""
@@ -60,10 +67,25 @@ class RunRecord(NamedTuple):
     @property
     def database_url(self) -> str:
         """The URL of the run's log."""
-        return f"sqlite:///{self.folder / DATABASE}"
+        return database_url(self.folder)
 
     @property
     def output(self) -> str:
         """The operator's output of the whole run."""
         file = self.folder / OUTPUT
         return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+
+def database_url(folder: Path) -> str:
+    """Return the URL of the log in the folder of a run."""
+    return f"sqlite:///{folder / DATABASE}"
+
+
+@contextmanager
+def opened_log(folder: Path, *, clock: Clock) -> Iterator[EventLog]:
+    """Open the log in the folder of a run for reading, until the end of the context."""
+    log = open_log_for_reading(database_url(folder), clock=clock, random=Random(0))
+    try:
+        yield log
+    finally:
+        log.close()

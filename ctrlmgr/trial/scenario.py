@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import yaml
-
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.trial.yaml_files import read_document, read_documents
 
 _TARGET = ("apiVersion", "kind", "name", "namespace")
 QUIET = "quiet"
@@ -79,11 +78,7 @@ def load(file: Path) -> Scenario:
 
     Raises `SettingsError` if the file cannot be read or is no scenario.
     """
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{file}: cannot be read as YAML: {error}") from error
-    return parse(document, str(file), file.parent)
+    return parse(read_document(file), str(file), file.parent)
 
 
 def parse(document: Any, source: str, folder: Path) -> Scenario:
@@ -107,11 +102,7 @@ def load_objects(file: Path) -> list[dict[str, Any]]:
 
     Raises `SettingsError` if the file cannot be read, or contains something else.
     """
-    try:
-        documents = [*yaml.safe_load_all(file.read_text(encoding="utf-8"))]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{file}: cannot be read as YAML: {error}") from error
-    found = [each for each in documents if each is not None]
+    found = [each for each in read_documents(file) if each is not None]
     lists = [each["items"] if _is_list(each) else [each] for each in found]
     return [_checked_object(item, str(file)) for items in lists for item in items]
 

@@ -15,7 +15,7 @@ from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.pod_evaluator import PodEvaluator
 from ctrlmgr.admission.quota.service_evaluator import ServiceEvaluator
 from ctrlmgr.admission.quota.volume_claim_evaluator import ClaimEvaluator
-from ctrlmgr.api.resource import PODS, SERVICES, Resource
+from ctrlmgr.api.resource import EVENTS, EVENTS_V1, PODS, SERVICES, Resource
 
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
 RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "resourceclaims")
@@ -29,8 +29,8 @@ _SPECIAL: Final[Mapping[Resource, Callable[[Resource], Evaluator]]] = {
 _IGNORED: Final = frozenset(
     (
         Resource("", "bindings"),
-        Resource("", "events"),
-        Resource("events.k8s.io", "events"),
+        EVENTS,
+        EVENTS_V1,
         Resource("authorization.k8s.io", "localsubjectaccessreviews"),
     )
 )

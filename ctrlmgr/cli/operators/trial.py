@@ -14,6 +14,7 @@ import click
 from ctrlmgr.cli.options import Duration, given_flags, output_option, takes_settings
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
+from ctrlmgr.trial.perturbation_plan import FAMILIES
 
 if TYPE_CHECKING:
     from ctrlmgr.clock import Clock
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _USER = "trial-operator"
 _MASTERS = "system:masters"
-_FAMILIES = ("crash", "race", "answers", "rights", "stale", "watches", "unobserved", "nodes")
 _PREPARED = "prepared"
 _NODES = "2"
 
@@ -46,7 +46,7 @@ _NODES = "2"
 @click.option(
     "--perturbations",
     "families",
-    default=",".join(_FAMILIES),
+    default=",".join(FAMILIES),
     metavar="NAME,…",
     show_default=True,
     help="The kinds of perturbations.",
@@ -157,7 +157,7 @@ def trial(
 def _print(result: TrialResult, clock: Clock) -> None:
     from ctrlmgr.cli.output import trial_lines
     from ctrlmgr.trial.report.finding_timeline import timeline
-    from ctrlmgr.trial.running.control_plane import opened_log
+    from ctrlmgr.trial.run_record import opened_log
 
     for number, reported in enumerate(result.reported, 1):
         with opened_log(reported.record.folder, clock=clock) as log:
@@ -180,8 +180,6 @@ def _again() -> str:
 
 
 def _chosen(families: str) -> list[str]:
-    from ctrlmgr.trial.perturbation_plan import FAMILIES
-
     chosen = [family for each in families.split(",") if (family := each.strip())]
     if unknown := [family for family in chosen if family not in FAMILIES]:
         raise click.UsageError(f"--perturbations: unknown name {unknown[0]!r}; use some of {', '.join(FAMILIES)}")

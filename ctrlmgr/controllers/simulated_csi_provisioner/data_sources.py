@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ctrlmgr.api.quantity import parse
+from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.controllers.persistentvolume_attach_detach.attachable import CLAIMS, VOLUMES
 from ctrlmgr.simulation.csi_objects import DRIVER, SNAPSHOT_CONTENTS, SNAPSHOTS
@@ -17,7 +17,6 @@ Fields = Mapping[str, Any]
 Lookup = Callable[[Resource, Key], Fields | None]
 """A function that returns an object; None if the object does not exist."""
 
-_BILLION: Final = 1_000_000_000
 _MODE_CHANGE: Final = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
 
 
@@ -73,7 +72,7 @@ def _snapshot_problem(claim: Fields, name: str, class_name: str, find: Lookup) -
 
 
 def _restoring_problem(claim: Fields, name: str, status: Fields, content: Fields) -> str | None:
-    requested, size = _size(claim), parse(str(status.get("restoreSize") or "0")) // _BILLION
+    requested, size = _size(claim), parse(str(status.get("restoreSize") or "0")) // WHOLE
     if requested < size:
         return f"requested volume size {requested} is less than the size {size} for the source snapshot {name}"
     mode = content["spec"].get("sourceVolumeMode")
@@ -123,7 +122,7 @@ def _is_of(volume: Fields, claim: Fields) -> bool:
 
 
 def _size(claim: Fields) -> int:
-    return parse(claim["spec"]["resources"]["requests"]["storage"]) // _BILLION
+    return parse(claim["spec"]["resources"]["requests"]["storage"]) // WHOLE
 
 
 def _mode(obj: Fields) -> str:

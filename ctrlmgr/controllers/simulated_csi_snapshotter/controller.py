@@ -26,7 +26,6 @@ from ctrlmgr.controllers.simulated_csi_snapshotter import DESCRIPTOR
 from ctrlmgr.controllers.simulated_csi_snapshotter.decide import (
     BOUND_FINALIZER,
     CONTENT_FINALIZER,
-    DEFAULT_CLASS,
     SOURCE_FINALIZER,
     bound_content,
     can_bind,
@@ -43,7 +42,14 @@ from ctrlmgr.controllers.simulated_csi_snapshotter.decide import (
 from ctrlmgr.errors import AlreadyExists, CtrlmgrError, NotFound
 from ctrlmgr.informer import Change, Informers
 from ctrlmgr.manager import Controller, Watch
-from ctrlmgr.simulation.csi_objects import DRIVER, SNAPSHOT_CLASSES, SNAPSHOT_CONTENTS, SNAPSHOTS, snapshot_class
+from ctrlmgr.simulation.csi_objects import (
+    DEFAULT_SNAPSHOT_CLASS,
+    DRIVER,
+    SNAPSHOT_CLASSES,
+    SNAPSHOT_CONTENTS,
+    SNAPSHOTS,
+    snapshot_class,
+)
 
 _CLASS: Final = Key("", "*")
 
@@ -222,7 +228,7 @@ class Snapshotter:
         return bool(snapshot["spec"].get("volumeSnapshotClassName"))
 
     def _default_class(self) -> str:
-        marked = [each for each in self._classes.list() if each.annotations.get(DEFAULT_CLASS) == "true"]
+        marked = [each for each in self._classes.list() if each.annotations.get(DEFAULT_SNAPSHOT_CLASS) == "true"]
         found = [each.name for each in marked if each.to_dict().get("driver") == DRIVER]
         if len(found) == 1:
             return found[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ctrlmgr.api.quantity import canonical, parse
+from ctrlmgr.api.quantity import WHOLE, canonical, parse
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.simulation.csi_objects import DRIVER, SNAPSHOTS
 
@@ -21,8 +21,6 @@ CONTENT_FINALIZER: Final = f"{DOMAIN}/volumesnapshotcontent-bound-protection"
 BOUND_FINALIZER: Final = f"{DOMAIN}/volumesnapshot-bound-protection"
 SOURCE_FINALIZER: Final = f"{DOMAIN}/volumesnapshot-as-source-protection"
 BEING_DELETED: Final = f"{DOMAIN}/volumesnapshot-being-deleted"
-DEFAULT_CLASS: Final = f"{DOMAIN}/is-default-class"
-_BILLION: Final = 1_000_000_000
 
 
 def content_name(snapshot: Fields) -> str:
@@ -78,7 +76,7 @@ def taken(content: Fields, volume: Fields | None, now: int) -> dict[str, Any]:
     handle = content["spec"]["source"].get("snapshotHandle") or f"snapshot-{content['metadata']['uid']}"
     status: dict[str, Any] = {"snapshotHandle": handle, "creationTime": now * 1000, "readyToUse": True}
     if volume is not None:
-        status["restoreSize"] = -(-parse(volume["spec"]["capacity"]["storage"]) // _BILLION)
+        status["restoreSize"] = -(-parse(volume["spec"]["capacity"]["storage"]) // WHOLE)
     return {**content, "status": status}
 
 
@@ -91,17 +89,14 @@ def snapshot_status(snapshot: Fields, content: Fields) -> dict[str, Any]:
     if taken_status.get("creationTime"):
         found.setdefault("creationTime", format_time_seconds(taken_status["creationTime"] // 1000))
     if taken_status.get("restoreSize") is not None:
-        found.setdefault("restoreSize", canonical(_binary(taken_status["restoreSize"])))
+        found.setdefault("restoreSize", _binary(taken_status["restoreSize"]))
     found.pop("error", None)
     return found
 
 
 def _binary(size: int) -> str:
     """Return a number of bytes as a quantity with the largest binary suffix that keeps the number exact."""
-    for suffix, power in (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)):
-        if size and size % (1 << power) == 0:
-            return f"{size >> power}{suffix}"
-    return str(size)
+    return canonical(str(size) if size % 1024 else f"{size // 1024}Ki")
 
 
 def with_error(snapshot: Fields, message: str, now: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from ctrlmgr.api.quantity import WHOLE
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
@@ -21,8 +22,7 @@ from ctrlmgr.simulation.behaviour import behaviour_for
 
 API_VERSION: Final = "metrics.k8s.io/v1beta1"
 WINDOW: Final = "30s"
-_BILLION: Final = 1_000_000_000
-_KI: Final = 1024 * _BILLION
+_KI: Final = 1024 * WHOLE
 _DEFAULT: Final = {"cpu": 1_000_000, "memory": 16 * 1024 * _KI}
 """The resource usage of a container for which the rules define none, in billionths: 1m of CPU and 16Mi of memory."""
 _OF_NODE: Final = {"cpu": 50_000_000, "memory": 256 * 1024 * _KI}
@@ -78,7 +78,7 @@ def _stats(usages: Sequence[Mapping[str, int]], time: str) -> Unstructured:
     cpu, memory = (sum(usage[resource] for usage in usages) for resource in ("cpu", "memory"))
     return {
         "cpu": {"time": time, "usageNanoCores": cpu},
-        "memory": {"time": time, "workingSetBytes": memory // _BILLION},
+        "memory": {"time": time, "workingSetBytes": memory // WHOLE},
     }
 
 

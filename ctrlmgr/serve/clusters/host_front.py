@@ -11,7 +11,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.service_account_claims import Find
 from ctrlmgr.clock import Clock
 from ctrlmgr.encryption import providers_from
@@ -60,14 +59,13 @@ class HostFront(Front):
         clock: Clock,
         random: Random,
         make: Make,
-        noted: Mapping[str, str] | None = None,
-        on_use: Callable[[Object], None] = lambda secret: None,
+        **others: Any,
     ) -> None:
         """Open the directory of clusters, and create the files of `Front`; `make` creates a cluster's application.
 
-        Raises `SettingsError` if the directory cannot be used.
+        `others` are further arguments of `Front`. Raises `SettingsError` if the directory cannot be used.
         """
-        super().__init__(settings, find, clock=clock, random=random, noted=noted, on_use=on_use)
+        super().__init__(settings, find, clock=clock, random=random, **others)
         self._all_settings = settings
         self._make = make
         self._shared = SharedLoop()

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from prometheus_client.registry import CollectorRegistry
 
-from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.service_account_claims import Find
-from ctrlmgr.clock import Clock
 from ctrlmgr.http.tls import write_private
 from ctrlmgr.serve.front import KUBECONFIG, Front
 from ctrlmgr.server import App
@@ -43,21 +41,10 @@ class Outside(NamedTuple):
 class HostedFront(Front):
     """The front of a cluster that the outer server serves below `path`."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        find: Find,
-        *,
-        clock: Clock,
-        random: Random,
-        outside: Outside,
-        path: str,
-        noted: Mapping[str, str] | None = None,
-        on_use: Callable[[Object], None] = lambda secret: None,
-    ) -> None:
-        """Read the files of the cluster in its data directory, as `Front` does."""
+    def __init__(self, settings: Settings, find: Find, *, outside: Outside, path: str, **others: Any) -> None:
+        """Read the files of the cluster in its data directory, as `Front` does with the arguments `others`."""
         self.registry = CollectorRegistry()  # the metrics of the process are about all clusters
-        super().__init__(settings, find, clock=clock, random=random, noted=noted, on_use=on_use)
+        super().__init__(settings, find, **others)
         self.path = path
         self._outside = outside
 

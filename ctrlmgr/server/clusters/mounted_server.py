@@ -1,4 +1,4 @@
-"""Runs the application of a cluster on the event loop of another server, without an address of its own.
+"""Runs the application of a cluster on the event loop of another server, which receives the requests.
 
 Guarantees:
 - The server answers requests only while it is open. It opens after its application has started, and closes before its

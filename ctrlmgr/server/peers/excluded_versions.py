@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.resource import DEFINITIONS
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.calls.remote_services import remote_services
@@ -22,7 +22,6 @@ from ctrlmgr.engine.watch_cache.cacher import Cacher
 
 GRACE: Final = 300.0
 """Seconds for which the version of a deleted definition stays excluded (`defaultExclusionGracePeriod`)."""
-_DEFINITIONS: Final = Resource("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 class _Version(msgspec.Struct):
@@ -38,9 +37,6 @@ class _Definition(msgspec.Struct):
     spec: _Spec
 
 
-_decode = msgspec.json.Decoder(_Definition).decode
-
-
 class ExcludedVersions:
     """The versions that are never forwarded. Changed on the event loop's thread only; any thread may read them."""
 
@@ -52,7 +48,7 @@ class ExcludedVersions:
         self._clock = clock
         self._defined: frozenset[tuple[str, str]] = frozenset()
         self._deleted: dict[tuple[str, str], float] = {}
-        cacher.follow(_DEFINITIONS, self._update)
+        cacher.follow(DEFINITIONS, self._update)
         cacher.follow(API_SERVICES, self._update)
 
     def __contains__(self, version: object) -> bool:
@@ -76,7 +72,7 @@ class ExcludedVersions:
             self.epoch += 1
 
     def _versions(self) -> Iterator[tuple[str, str]]:
-        for each in self._cacher.list(_DEFINITIONS):
-            spec = _decode(each.body).spec
+        for each in self._cacher.list(DEFINITIONS):
+            spec = each.view(_Definition).spec
             yield from ((spec.group, version.name) for version in spec.versions or ())
         yield from remote_services(self._cacher.list(API_SERVICES))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import SECRETS, Resource
+from ctrlmgr.api.resource import NAMESPACES, SECRETS, Resource
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.trial.finding import Finding
 from ctrlmgr.trial.oracles.kept_log import KeptLog, Step, fields_of, named
@@ -82,22 +82,21 @@ def _is_asked_for(log: KeptLog, deletion: Step) -> bool:
     data = deletion.event.object
     created = log.creators.get(data.uid)
     since = created.revision if created is not None else 0
-    return any(
-        since < step.event.revision < deletion.event.revision and _concerns(log, step.event.object, deletion)
+    written = [
+        step.event.object
         for step in log.run
-        if log.is_user(step.event)
-    )
+        if since < step.event.revision < deletion.event.revision and log.is_user(step.event)
+    ]
+    owners = {each.uid for each in owners_in(log.at(deletion.event.revision - 1), data)} if written else set()
+    custom = custom_resources(log)
+    return any(each.uid in owners or _concerns(custom, each, data) for each in written)
 
 
-def _concerns(log: KeptLog, written: Object, deletion: Step) -> bool:
-    """Return whether a write of the user concerns the data: the data itself, a namespace, or a related object."""
-    data = deletion.event.object
-    if written.uid == data.uid or (written.resource.plural == "namespaces" and written.name == data.namespace):
+def _concerns(custom: frozenset[Resource], written: Object, data: Object) -> bool:
+    """Return whether `written` is the data itself, its namespace, or a custom resource to which the data belongs."""
+    if written.uid == data.uid or (written.resource == NAMESPACES and written.name == data.namespace):
         return True
-    before = log.at(deletion.event.revision - 1)
-    if any(owner.uid == written.uid for owner in owners_in(before, data)):
-        return True
-    return written.resource in custom_resources(log) and belongs_to(data, written)
+    return written.resource in custom and belongs_to(data, written)
 
 
 def _explained(log: KeptLog, deletion: Step) -> str:

@@ -8,7 +8,6 @@ plane chooses.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +18,7 @@ from ctrlmgr.api.resource import (
     ENDPOINT_SLICES,
     ENDPOINTS,
     EVENTS,
+    EVENTS_V1,
     INTERNAL_GROUP,
     LEASES,
     NODES,
@@ -30,6 +30,7 @@ from ctrlmgr.api.resource import (
 )
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.trial.finding import Finding
+from ctrlmgr.trial.oracles.volatile_values import masked_text
 
 NAME: Final = "end-state"
 TOUCHED: Final = "trial.ctrlmgr.io/touched"
@@ -39,9 +40,9 @@ _IGNORED = frozenset(
         ENDPOINTS,
         ENDPOINT_SLICES,
         EVENTS,
+        EVENTS_V1,
         LEASES,
         NODES,
-        Resource("events.k8s.io", "events"),
         Resource("apiregistration.k8s.io", "apiservices"),
         Resource("networking.k8s.io", "ipaddresses"),
         Resource("storage.k8s.io", "csinodes"),
@@ -68,8 +69,6 @@ _CHOSEN = frozenset(
 )
 """The fields that the control plane chooses."""
 _KEPT_METADATA = ("labels", "annotations", "finalizers")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LONGEST = 80
 _MOST_FIELDS = 3
 
@@ -256,4 +255,4 @@ def _cleaned(value: Any, generation: Any) -> Any:
         cleaned = [_cleaned(each, generation) for each in value]
         has_types = all(isinstance(each, dict) and isinstance(each.get("type"), str) for each in cleaned)
         return sorted(cleaned, key=lambda each: str(each["type"])) if has_types else cleaned
-    return _UUID.sub("<uuid>", _TIME.sub("<time>", value)) if isinstance(value, str) else value
+    return masked_text(value) if isinstance(value, str) else value

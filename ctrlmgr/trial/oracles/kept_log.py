@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import EVENTS, INTERNAL_GROUP, LEASES, Key, Resource, Revision
+from ctrlmgr.api.resource import EVENTS, EVENTS_V1, INTERNAL_GROUP, LEASES, Key, Resource, Revision
 from ctrlmgr.eventlog import Event, EventLog, EventType
 from ctrlmgr.trial.run_record import RunRecord
 
-_EVENTS: Final = frozenset((EVENTS, Resource("events.k8s.io", "events")))
+_EVENTS: Final = frozenset((EVENTS, EVENTS_V1))
 _SYSTEM: Final = "system:"
 _ADMINISTRATOR: Final = "system:admin"
 

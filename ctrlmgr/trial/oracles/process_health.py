@@ -1,4 +1,4 @@
-"""Oracles `process-ended` and `panic`: the operator's process ends by itself, or its output shows a programming error.
+"""Oracles `process-ended` and `panic`: the operator exits unexpectedly, or its output shows a programming error.
 
 The output of Go programs, of Python programs and of Node.js is recognized. An error that an answer of the API server
 explains, such as a refused connection, is no programming error.
@@ -34,7 +34,7 @@ def process_ended(log: KeptLog) -> list[Finding]:
     last = _last_line(log.record.output)
     words = f' after the output "{last}"' if last else ""
     return [
-        Finding(ENDED, f"The operator's process ended by itself with {_code(each.code)}{words}.", "", each.revision)
+        Finding(ENDED, f"The operator's process exited unexpectedly with {_code(each.code)}{words}.", "", each.revision)
         for each in log.record.exits
         if not each.by_trial
     ]

@@ -1,4 +1,4 @@
-"""All oracles that judge one run by itself, without a comparison with another run.
+"""Calls all oracles that judge one run without a comparison with another run.
 
 Guarantees: the oracles are pure functions of the kept log and the run record. The findings of one oracle follow the
 order of the log.
@@ -7,12 +7,10 @@ order of the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from random import Random
 from typing import Final
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.eventlog.opening import open_log_for_reading
 from ctrlmgr.trial.finding import Finding
 from ctrlmgr.trial.oracles.conversion_losses import conversion_losses
 from ctrlmgr.trial.oracles.data_deletions import data_deletions, data_overwrites
@@ -24,7 +22,7 @@ from ctrlmgr.trial.oracles.owner_gone import owner_gone
 from ctrlmgr.trial.oracles.process_health import panics, process_ended
 from ctrlmgr.trial.oracles.recovery import recovery
 from ctrlmgr.trial.oracles.user_checks import Checks
-from ctrlmgr.trial.run_record import RunRecord
+from ctrlmgr.trial.run_record import RunRecord, opened_log
 
 Oracle = Callable[[KeptLog], list[Finding]]
 
@@ -56,11 +54,8 @@ class SingleRunOracles:
 
     def __call__(self, record: RunRecord) -> list[Finding]:
         """Return the findings about a run, whose log is in the folder of the run."""
-        log = open_log_for_reading(record.database_url, clock=self._clock, random=Random(0))
-        try:
+        with opened_log(record.folder, clock=self._clock) as log:
             return judge(log, record, self._checks)
-        finally:
-            log.close()
 
 
 def judge(log: EventLog, record: RunRecord, checks: Checks = Checks()) -> list[Finding]:  # noqa: B008  # immutable

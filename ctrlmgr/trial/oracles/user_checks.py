@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import yaml
-
 from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import EventType
@@ -32,6 +30,7 @@ from ctrlmgr.expressions.types import ANY, BOOL, STRING, list_of, map_of
 from ctrlmgr.expressions.values import CostExceeded, EvalError
 from ctrlmgr.trial.finding import Finding
 from ctrlmgr.trial.oracles.kept_log import KeptLog, fields_of, place_of
+from ctrlmgr.trial.yaml_files import read_document
 
 ORACLE = "user-check"
 
@@ -70,11 +69,7 @@ def load(file: Path) -> Checks:
     """Read the checks of a YAML file or of a Python file; raises `SettingsError` if it contains no checks."""
     if file.suffix == ".py":
         return _load_functions(file)
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{file}: cannot be read as YAML: {error}") from error
-    return Checks(parse(document, str(file)))
+    return Checks(parse(read_document(file), str(file)))
 
 
 def parse(document: Any, source: str) -> tuple[Check, ...]:

@@ -29,13 +29,13 @@ def masked(value: Any, *, numbers: bool = False) -> Any:
         case list():
             return [masked(each, numbers=numbers) for each in value]
         case str():
-            return _text(value, numbers=numbers)
+            return _NUMBER.sub("<number>", masked_text(value)) if numbers else masked_text(value)
         case bool() | None:
             return value
         case _:
             return "<number>" if numbers else value
 
 
-def _text(value: str, *, numbers: bool) -> str:
-    value = _UID.sub("<uid>", _TIME.sub("<time>", value))
-    return _NUMBER.sub("<number>", value) if numbers else value
+def masked_text(text: str) -> str:
+    """Return a text in which each time and each uid is masked."""
+    return _UID.sub("<uid>", _TIME.sub("<time>", text))

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from ctrlmgr.api.resource import EVENTS, LEASES, Resource
+from ctrlmgr.api.resource import EVENTS, EVENTS_V1, LEASES, Resource
 
 _WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 WRITES = frozenset({*_WRITES.values(), "delete", "deletecollection"})
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
-_UNTRACKED = frozenset({EVENTS, LEASES, Resource("events.k8s.io", "events")})
+_UNTRACKED = frozenset({EVENTS, EVENTS_V1, LEASES})
 _SERVED_UNDER = {"api": 2, "apis": 3}
 """The number of path segments before the resource, by the path's first segment."""
 

@@ -6,14 +6,11 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import Any, Final
 
 from ctrlmgr.clock import Clock
-from ctrlmgr.eventlog import EventLog
-from ctrlmgr.eventlog.opening import open_log_for_reading
 from ctrlmgr.testing.served import ServerProcess
-from ctrlmgr.trial.run_record import DATABASE
+from ctrlmgr.trial.run_record import database_url, opened_log
 from ctrlmgr.trial.running.administrator import Administrator
 from ctrlmgr.trial.running.quiescence import LogFollower
 
@@ -25,19 +22,10 @@ _FIRST = ("Namespace", "CustomResourceDefinition")
 @contextmanager
 def served(folder: Path, flags: Sequence[str], *, clock: Clock) -> Iterator[ServerProcess]:
     """Run a server with the log in `folder`, which it creates or continues, and additional `flags`."""
-    database = f"sqlite:///{folder.absolute() / DATABASE}"
-    with ServerProcess(folder.absolute(), "--database", database, *flags, clock=clock, directory=Path.cwd()) as server:
+    place = folder.absolute()
+    database = database_url(place)
+    with ServerProcess(place, "--database", database, *flags, clock=clock, directory=Path.cwd()) as server:
         yield server
-
-
-@contextmanager
-def opened_log(folder: Path, *, clock: Clock) -> Iterator[EventLog]:
-    """Open the log of a run for reading."""
-    log = open_log_for_reading(f"sqlite:///{folder / DATABASE}", clock=clock, random=Random(0))
-    try:
-        yield log
-    finally:
-        log.close()
 
 
 def prepare(folder: Path, setup: Sequence[Mapping[str, Any]], flags: Sequence[str], *, clock: Clock) -> None:

@@ -3,7 +3,7 @@
 Guarantees:
 - The operator and its child processes are one process group, and are killed together.
 - `crash` returns after the process has ended, and after `on_death` has returned; only then the operator starts again.
-- An operator that ends by itself is started again with growing delays, until it has ended too often.
+- The trial restarts an operator that exits unexpectedly, with growing delays, until the operator has exited too often.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class OperatorProcess:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether the operator has ended by itself so often that it is not started again."""
+        """Whether the trial no longer restarts the operator, because the operator exited unexpectedly too often."""
         return self._has_given_up
 
     def start(self) -> None:

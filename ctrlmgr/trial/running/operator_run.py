@@ -19,9 +19,9 @@ from ctrlmgr.trial.perturbation_plan import Perturbation, Plan
 from ctrlmgr.trial.proxy.operator_proxy import OperatorProxy, Upstream, operator_kubeconfig
 from ctrlmgr.trial.proxy.perturber import Hands, LearnedWrite, Perturber
 from ctrlmgr.trial.proxy.watch_streams import WatchStreams
-from ctrlmgr.trial.run_record import OUTPUT, RunRecord, StepSpan
+from ctrlmgr.trial.run_record import OUTPUT, RunRecord, StepSpan, opened_log
 from ctrlmgr.trial.running.administrator import Administrator, StepFailed
-from ctrlmgr.trial.running.control_plane import copied, opened_log, served
+from ctrlmgr.trial.running.control_plane import copied, served
 from ctrlmgr.trial.running.operator_process import OperatorProcess
 from ctrlmgr.trial.running.quiescence import LogFollower
 from ctrlmgr.trial.scenario import Apply, Scenario, Wait

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ctrlmgr.api.resource import EVENTS, INTERNAL_GROUP, LEASES, NODES, Resource
+from ctrlmgr.api.resource import EVENTS, EVENTS_V1, INTERNAL_GROUP, LEASES, NODES
 from ctrlmgr.clock import Clock, pause
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Event
 
-RESTLESS = frozenset({EVENTS, LEASES, NODES, Resource("events.k8s.io", "events")})
+RESTLESS = frozenset({EVENTS, EVENTS_V1, LEASES, NODES})
 """The resources that change by themselves."""
 _LOOK: Final = 0.1
 

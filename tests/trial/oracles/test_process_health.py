@@ -31,7 +31,7 @@ def test_an_end_that_the_trial_did_not_cause_is_found(tmp_path: Path) -> None:
     played.exits = [OperatorExit(-9, True, 5), OperatorExit(1, False, 7), OperatorExit(-11, False, 8)]
     first, second = process_ended(played.kept(output=f"started\n{PYTHON}bye\n"))
     assert first.message == (
-        "The operator's process ended by itself with exit code 1 after the output"
+        "The operator's process exited unexpectedly with exit code 1 after the output"
         " \"TypeError: 'NoneType' object is not subscriptable\"."
     )
     assert first.revision == 7
