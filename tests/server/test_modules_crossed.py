@@ -19,12 +19,12 @@ import pytest
 import ctrlmgr
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog.opening import open_log
-from tests.server.site import Site, make, serving
+from tests.server.site import CONFIG_MAPS, Site, make, serving
 
 PACKAGE = str(Path(ctrlmgr.__file__).parent)
-LIMIT = 72
-"""The maximum number of modules, two of which not every run calls: a timer and the cache of request heads. Default
-plugins are on; audit and access control are off.
+LIMIT = 71
+"""The maximum number of modules, one of which may belong to a timer; default plugins are on, audit and access control
+are off.
 """
 
 
@@ -63,6 +63,20 @@ def crossed() -> Iterator[CalledModules]:
     threading.setprofile(None)
 
 
+def create_in_two_reads(site: Site) -> None:
+    """Create a ConfigMap with a request whose body the server certainly reads after the head.
+
+    `http.client` sends the body separately, so whether one read receives both depends on the load of the machine.
+    """
+    body = b'{"metadata":{"name":"last"},"data":{"a":"b"}}'
+    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: {len(body)}\r\n\r\n"
+    with site.connect() as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(1024).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(body)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 201 ")
+
+
 def test_a_post_of_a_config_map_crosses_few_modules(crossed: CalledModules, tmp_path: Path) -> None:
     log = open_log(f"sqlite:///{tmp_path}/log.db", clock=SystemClock(), random=Random(1), migrate=True)
     made = make(log)
@@ -73,6 +87,8 @@ def test_a_post_of_a_config_map_crosses_few_modules(crossed: CalledModules, tmp_
         for number in range(10):
             crossed.start()
             site.create(f"next-{number}", a="b")
+        crossed.start()
+        create_in_two_reads(site)
     log.close()
     modules = set.intersection(*crossed.requests)  # other threads may run at the same time: timers, watchers
     assert {"/http/base_connection.py", "/engine/verbs/create.py", "/eventlog/sqlite/sqlite_writer.py"} <= modules
